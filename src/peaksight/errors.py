@@ -1,0 +1,33 @@
+"""Everything peaksight raises on purpose: one base class, one line a subclass.
+
+Each message states fact, cause and way out in one sentence. `slug` names its paragraph in docs/messages.md.
+"""
+
+
+class PeaksightError(Exception):
+    """The base of every error that `cli.main` turns into one line on stderr and exit code 2."""
+
+    def __init__(self, message: str, *, slug: str) -> None:
+        """Keep the sentence for the person and the `slug` of its paragraph in docs/messages.md."""
+        super().__init__(message)
+        self.slug = slug
+
+
+class UsageError(PeaksightError):
+    """The command line asks for something that does not exist."""
+
+
+class ScriptError(PeaksightError):
+    """The script cannot be started, or ended in a way that leaves no answer."""
+
+
+class UnsupportedError(PeaksightError):
+    """The script needs something that the virtual GPU does not simulate."""
+
+
+class CaptureFileError(PeaksightError):
+    """A capture or trace file cannot be read."""
+
+
+class AllocatorSettingsError(PeaksightError):
+    """A setting of the caching allocator that is unknown or not simulated."""

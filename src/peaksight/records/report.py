@@ -1,0 +1,90 @@
+"""The report: what `--json` prints. The field names are the published schema."""
+
+from dataclasses import dataclass
+
+from peaksight.records.capture import Approximation, Category, Phase, ScratchWrite
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """The card; `usable_bytes` is what the allocator can reserve: total less context and other processes."""
+
+    name: str
+    total_bytes: int
+    usable_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peak:
+    """What the job needs on an unlimited card; `process_bytes` is None where the card's context is not measured."""
+
+    allocated_bytes: int
+    reserved_bytes: int
+    requested_bytes: int
+    process_bytes: int | None
+    step: int
+    phase: Phase
+    at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutOfMemory:
+    """The first allocation that this card cannot serve."""
+
+    message: str
+    requested_bytes: int
+    allocated_bytes: int
+    reserved_bytes: int
+    step: int
+    phase: Phase
+    at: str
+    backward_at: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepReport:
+    """The peaks of one step."""
+
+    peak_allocated_bytes: int
+    peak_reserved_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """Allocations alive at the peak that agree in everything but size; the rows add up to the peak."""
+
+    bytes: int
+    count: int
+    category: Category
+    module: str
+    source: str
+    op: str
+    phase: Phase
+    step: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """One answer. `fits` is None for "likely, but something at the peak is unknown".
+
+    `findings` and `not_reached` are None: nothing looks for them yet, which is not the same as none found.
+    `torch` is the installed release, `device_rules` the build whose kernel and workspace rules were used.
+    """
+
+    schema: str
+    argv: tuple[str, ...]
+    gpu: Gpu
+    torch: str
+    device_rules: str
+    fits: bool | None
+    peak: Peak
+    oom: OutOfMemory | None
+    steps: tuple[StepReport, ...]
+    live_at_peak: tuple[Holder, ...]
+    findings: None
+    not_simulated: tuple[Approximation, ...]
+    not_reached: None
+    writes: tuple[ScratchWrite, ...]
+    finished: str
+    script_exit: int
+    seconds: float

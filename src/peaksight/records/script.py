@@ -1,0 +1,17 @@
+"""What to run: the person's command, as typed after `peaksight run`."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptCommand:
+    """A script file (`train.py`) or, with `is_module`, a module (`pkg.train`), and the arguments it gets."""
+
+    target: str
+    args: tuple[str, ...] = ()
+    is_module: bool = False
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The command as reports print it."""
+        return (("-m",) if self.is_module else ()) + (self.target, *self.args)
