@@ -9,8 +9,6 @@ from importlib.resources import files
 
 from peaksight.errors import UsageError
 
-DEFAULT_CARD = "h100-80gb"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
