@@ -1,0 +1,24 @@
+"""The report as JSON: `peaksight.report/1`, keys in the order of the record."""
+
+import msgspec
+
+from peaksight.records import Report
+
+
+def report_to_json(report: Report) -> str:
+    """`report` as indented JSON that ends in a newline; unknown values are null."""
+    return _indented(msgspec.json.encode(report))
+
+
+def report_from_json(text: str | bytes) -> Report:
+    """The report that `text` holds; msgspec.ValidationError where it does not follow the schema."""
+    return msgspec.json.decode(text, type=Report)
+
+
+def report_schema() -> str:
+    """The JSON schema of the report, as published in docs/report.schema.json."""
+    return _indented(msgspec.json.encode(msgspec.json.schema(Report), order="sorted"))
+
+
+def _indented(encoded: bytes) -> str:
+    return msgspec.json.format(encoded, indent=2).decode() + "\n"

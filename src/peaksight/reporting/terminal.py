@@ -1,0 +1,174 @@
+"""The report in a terminal: plain when piped or under NO_COLOR, readable from 80 columns on."""
+
+from collections.abc import Iterable, Iterator
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from peaksight.records import Report
+from peaksight.reporting.bars import Glyphs, glyphs_for, memory_bar, share_bar
+from peaksight.reporting.rows import Row, by_category, by_place
+from peaksight.reporting.sentences import ending, moment, verdict
+from peaksight.units import format_bytes
+
+NUM_HOLDERS = 10
+NUM_WRITES = 5
+NUM_STEPS = 8
+MAX_WIDTH = 120
+
+# What the columns beside module and line take, with the space between them.
+_HOLDER_COLUMNS = 41
+
+_VERDICT_STYLES = {True: "bold green", False: "bold red", None: "bold yellow"}
+
+
+def render_report(report: Report, console: Console) -> None:
+    """Print `report` on `console`; the verdict is the first line and, where no person looks, not wrapped."""
+    page = _Page(report, glyphs_for(console.encoding), min(console.width, MAX_WIDTH))
+    style = _VERDICT_STYLES[report.fits]
+    console.print(Text(verdict(report), style=style), soft_wrap=not console.is_terminal)
+    for title, body in page.sections():
+        console.print()
+        console.print(Text(title, style="bold"))
+        console.print(body, soft_wrap=False, width=page.width)
+    console.print()
+    console.print(page.footer(), soft_wrap=not console.is_terminal)
+
+
+class _Page:
+    """The sections of one report, laid out for one width."""
+
+    def __init__(self, report: Report, glyphs: Glyphs, width: int) -> None:
+        self.report = report
+        self.glyphs = glyphs
+        self.width = width
+
+    def sections(self) -> Iterator[tuple[str, RenderableType]]:
+        """Titles and bodies; a section without content is left out."""
+        report = self.report
+        if report.live_at_peak:
+            yield "Predicted peak", self._peak()
+        if report.steps:
+            yield "Steps", self._steps()
+        if report.live_at_peak:
+            yield "Alive at the peak", self._categories()
+            yield "Largest holders", self._holders()
+        if report.not_simulated:
+            yield "Not simulated", self._not_simulated()
+        if report.writes:
+            yield "Written to a scratch place, not to your files", self._writes()
+
+    def footer(self) -> Text:
+        """Versions, how the run ended, how long it took."""
+        report = self.report
+        facts = (
+            f"torch {report.torch}",
+            f"device rules {report.device_rules}",
+            ending(report),
+            f"{report.seconds:.1f} s",
+        )
+        return Text(f" {self.glyphs.dot} ".join(facts), style="dim")
+
+    def _peak(self) -> Table:
+        peak = self.report.peak
+        table = _table("<", ">", "<")
+        table.add_row("allocated", format_bytes(peak.allocated_bytes), moment(peak))
+        table.add_row(
+            "reserved", format_bytes(peak.reserved_bytes), Text("what the job needs on the card", style="dim")
+        )
+        table.add_row("requested", format_bytes(peak.requested_bytes), Text("before rounding to blocks", style="dim"))
+        if peak.process_bytes is not None:
+            note = Text("with the CUDA context, as nvidia-smi counts", style="dim")
+            table.add_row("process", format_bytes(peak.process_bytes), note)
+        return table
+
+    def _steps(self) -> Table:
+        table = _table(">", "<", ">", ">", header=("step", self._legend(), "allocated", "reserved"))
+        shown = _ends(list(enumerate(self.report.steps, start=1)), NUM_STEPS)
+        for number, step in shown:
+            sizes = (step.peak_allocated_bytes, step.peak_reserved_bytes)
+            table.add_row(str(number), self._bar(*sizes), *map(format_bytes, sizes))
+        return table
+
+    def _legend(self) -> Text:
+        limit = format_bytes(self.report.gpu.usable_bytes)
+        glyphs = self.glyphs
+        return Text(f"{glyphs.full} allocated  {glyphs.light} reserved  {glyphs.limit} usable {limit}")
+
+    def _bar(self, allocated_bytes: int, reserved_bytes: int) -> Text:
+        usable = self.report.gpu.usable_bytes
+        scale = max(usable, *(step.peak_reserved_bytes for step in self.report.steps), 1)
+        return memory_bar(allocated_bytes, reserved_bytes, usable, scale, self.width - 40, self.glyphs)
+
+    def _categories(self) -> Table:
+        peak_bytes = self.report.peak.allocated_bytes
+        table = _table("<", "<", ">", ">", ">")
+        for row in by_category(self.report.live_at_peak):
+            bar = Text(share_bar(row.bytes, peak_bytes, 24, self.glyphs), style="cyan")
+            table.add_row(_words(row), bar, *self._sizes(row.bytes), _blocks(row.count))
+        count = sum(holder.count for holder in self.report.live_at_peak)
+        table.add_row("total", "", *self._sizes(peak_bytes), _blocks(count), style="bold")
+        return table
+
+    def _holders(self) -> Table:
+        rows = by_place(self.report.live_at_peak)
+        shown, others = rows[:NUM_HOLDERS], rows[NUM_HOLDERS:]
+        room = self.width - _HOLDER_COLUMNS - max(len(row.source) for row in shown)
+        table = _table(">", ">", "<", "<", "<", header=("bytes", "share", "category", "module", "line"))
+        for row in shown:
+            module = _shorten(row.module or "(outside any module)", max(room, 12))
+            table.add_row(*self._sizes(row.bytes), _words(row), module, row.source)
+        if others:
+            table.add_row(*self._sizes(sum(row.bytes for row in others)), f"{len(others)} others", "", "", style="dim")
+        return table
+
+    def _not_simulated(self) -> Table:
+        table = _table(">", "<", "<")
+        for unknown in self.report.not_simulated:
+            size = "unknown" if unknown.bytes is None else format_bytes(unknown.bytes)
+            table.add_row(size, Text(unknown.what), Text(unknown.slug, style="dim"))
+        return table
+
+    def _writes(self) -> Table:
+        writes = sorted(self.report.writes, key=lambda write: -write.bytes)
+        table = _table(">", "<")
+        for write in writes[:NUM_WRITES]:
+            table.add_row(format_bytes(write.bytes), Text(write.path, overflow="fold"))
+        if others := writes[NUM_WRITES:]:
+            table.add_row(format_bytes(sum(write.bytes for write in others)), f"{len(others)} others", style="dim")
+        return table
+
+    def _sizes(self, num_bytes: int) -> tuple[str, str]:
+        peak_bytes = self.report.peak.allocated_bytes
+        return format_bytes(num_bytes), f"{100 * num_bytes / peak_bytes:.1f} %"
+
+
+def _table(*alignments: str, header: Iterable[str | Text] | None = None) -> Table:
+    """A table without lines; `<` and `>` align its columns."""
+    table = Table(box=None, show_header=header is not None, header_style="dim", padding=(0, 1))
+    headers = list(header) if header is not None else [""] * len(alignments)
+    for alignment, title in zip(alignments, headers, strict=True):
+        table.add_column(title, justify="right" if alignment == ">" else "left")
+    return table
+
+
+def _ends(rows: list, count: int) -> list:
+    """All `rows`, or the first and the last where there are more than `count`."""
+    return rows if len(rows) <= count else rows[: count // 2] + rows[-(count - count // 2) :]
+
+
+def _words(row: Row) -> str:
+    return row.category.replace("_", " ")
+
+
+def _blocks(count: int) -> Text:
+    return Text("1 block" if count == 1 else f"{count} blocks", style="dim")
+
+
+def _shorten(module: str, width: int) -> Text:
+    """The end of a module path, cut at a dot: it tells more than the beginning."""
+    parts = module.split(".")
+    while len(parts) > 1 and len(".".join(parts)) > width - 2:
+        parts = parts[1:]
+    return Text(module if len(module) <= width else ".." + ".".join(parts), no_wrap=True)
