@@ -1,0 +1,37 @@
+"""The command line: one file a sub-command; `main` is the only place that catches peaksight's errors."""
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from peaksight import __version__
+from peaksight.cli.gpus import gpus
+from peaksight.cli.replay import replay
+from peaksight.cli.run import run
+from peaksight.errors import PeaksightError
+
+NO_ANSWER = 2
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="peaksight")
+def peaksight() -> None:
+    """See the memory peak of a PyTorch training run before the GPU does."""
+
+
+for command in (run, replay, gpus):
+    peaksight.add_command(command)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the command line `args` (default: this process's) and return the exit code; never raises."""
+    try:
+        return peaksight.main(args, prog_name="peaksight", standalone_mode=False) or 0
+    except PeaksightError as error:
+        click.echo(f"peaksight: {error} See docs/messages.md#{error.slug}.", err=True)
+    except click.ClickException as error:
+        error.show()
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("peaksight: interrupted.", err=True)
+    return NO_ANSWER
