@@ -1,9 +1,23 @@
-"""Builders of small captures for the tests."""
+"""Builders of small captures and reports for the tests."""
 
 from dataclasses import replace
 
 from peaksight.allocator.caching import CachingAllocator
-from peaksight.records import Allocation, Capture, Phase, Role, StepPeak, Versions
+from peaksight.records import (
+    Allocation,
+    Capture,
+    Gpu,
+    Holder,
+    OutOfMemory,
+    Peak,
+    Phase,
+    Report,
+    Role,
+    StepPeak,
+    StepReport,
+    Versions,
+)
+from peaksight.units import GIB, MIB
 
 PEAKS = ("peak_tick", "peak_allocated_bytes", "peak_reserved_bytes", "peak_requested_bytes", "peak_active_bytes")
 
@@ -68,3 +82,52 @@ def _replayed(allocations):
         peaks["peak_requested_bytes"] = max(peaks["peak_requested_bytes"], allocator.requested_bytes)
     peaks["peak_active_bytes"] = peaks["peak_allocated_bytes"]
     return tuple(replace(a, allocated_bytes=sizes[a.born]) for a in allocations), peaks
+
+
+def holder_of(num_bytes, category, *, count=1, module="", source="train.py:1", op="aten::empty", **about):
+    """One row of a live set, of the forward of step 1 unless `about` says otherwise."""
+    moment = {"phase": Phase.FORWARD, "step": 1} | about
+    return Holder(bytes=num_bytes, count=count, category=category, module=module, source=source, op=op, **moment)
+
+
+def report_of(*holders, **about):
+    """A report whose live set is `holders`: it fits an H100 and ran steadily, unless `about` says otherwise."""
+    allocated = sum(holder.bytes for holder in holders)
+    steps = (StepReport(peak_allocated_bytes=allocated, peak_reserved_bytes=allocated + MIB),) * 3
+    facts = {
+        "schema": "peaksight.report/1",
+        "argv": ("train.py",),
+        "gpu": Gpu(name="NVIDIA H100 80GB HBM3", total_bytes=80 * GIB, usable_bytes=79 * GIB),
+        "torch": "2.14.1",
+        "device_rules": "2.11.0+cu130",
+        "fits": True,
+        "peak": peak_of(allocated, reserved_bytes=allocated + MIB),
+        "oom": None,
+        "steps": steps,
+        "findings": None,
+        "not_simulated": (),
+        "not_reached": None,
+        "writes": (),
+        "finished": "steady",
+        "script_exit": 0,
+        "seconds": 2.5,
+    }
+    return Report(live_at_peak=tuple(sorted(holders, key=lambda h: -h.bytes)), **(facts | about))
+
+
+def peak_of(allocated_bytes, *, reserved_bytes, **about):
+    """A peak in the backward of step 2, at `train.py:88`."""
+    facts = {"process_bytes": None, "step": 2, "phase": Phase.BACKWARD, "at": "train.py:88"}
+    return Peak(
+        allocated_bytes=allocated_bytes,
+        reserved_bytes=reserved_bytes,
+        requested_bytes=allocated_bytes,
+        **(facts | about),
+    )
+
+
+def oom_of(requested_bytes, **about):
+    """An out-of-memory error in the backward of step 1, at `train.py:88`."""
+    facts = {"step": 1, "phase": Phase.BACKWARD, "at": "train.py:88", "backward_at": None, "message": ""}
+    sizes = {"requested_bytes": requested_bytes, "allocated_bytes": 0, "reserved_bytes": 0}
+    return OutOfMemory(**(sizes | facts | about))

@@ -72,15 +72,16 @@ class _Page:
 
     def _peak(self) -> Table:
         peak = self.report.peak
+        rows = [
+            ("allocated", peak.allocated_bytes, Text(moment(peak))),
+            ("reserved", peak.reserved_bytes, Text("what the job needs on the card", style="dim")),
+            ("requested", peak.requested_bytes, Text("before rounding to blocks", style="dim")),
+            ("process", peak.process_bytes, Text("with the CUDA context, as nvidia-smi counts", style="dim")),
+        ]
         table = _table("<", ">", "<")
-        table.add_row("allocated", format_bytes(peak.allocated_bytes), moment(peak))
-        table.add_row(
-            "reserved", format_bytes(peak.reserved_bytes), Text("what the job needs on the card", style="dim")
-        )
-        table.add_row("requested", format_bytes(peak.requested_bytes), Text("before rounding to blocks", style="dim"))
-        if peak.process_bytes is not None:
-            note = Text("with the CUDA context, as nvidia-smi counts", style="dim")
-            table.add_row("process", format_bytes(peak.process_bytes), note)
+        for name, num_bytes, note in rows:
+            if num_bytes is not None:
+                table.add_row(name, format_bytes(num_bytes), note)
         return table
 
     def _steps(self) -> Table:

@@ -1,0 +1,49 @@
+"""The JSON, a contract with other programs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from golden_files import compare_golden
+from helpers import holder_of, oom_of, report_of
+from peaksight.records import Category
+from peaksight.reporting import report_from_json, report_schema, report_to_json
+from peaksight.units import GIB
+
+DOCS = Path(__file__).parents[3] / "docs"
+REPORT = report_of(holder_of(GIB, Category.PARAMETER), fits=False, oom=oom_of(GIB))
+
+KEYS = {
+    (): "schema argv gpu torch fits peak oom steps live_at_peak findings not_simulated not_reached script_exit seconds",
+    ("gpu",): "name total_bytes usable_bytes",
+    ("peak",): "allocated_bytes reserved_bytes requested_bytes process_bytes step phase at",
+    ("oom",): "message requested_bytes allocated_bytes reserved_bytes step phase at backward_at",
+    ("steps", 0): "peak_allocated_bytes peak_reserved_bytes",
+    ("live_at_peak", 0): "bytes count category module source op phase step",
+}
+
+
+@pytest.mark.parametrize("path", KEYS, ids=str)
+def test_the_promised_keys_are_there(path):
+    """Others may be added, none may go."""
+    found = json.loads(report_to_json(REPORT))
+    for key in path:
+        found = found[key]
+
+    assert set(KEYS[path].split()) <= set(found)
+
+
+def test_a_report_survives_the_round_trip():
+    """What is written reads back as the same record, enumerations included."""
+    assert report_from_json(report_to_json(REPORT)) == REPORT
+
+
+def test_the_schema_name_comes_first():
+    """A reader knows by the first key what follows; the order of keys is the record's."""
+    assert report_to_json(REPORT).startswith('{\n  "schema": "peaksight.report/1"')
+
+
+def test_the_published_schema_is_up_to_date():
+    """docs/report.schema.json is generated from the records."""
+    compare_golden(report_schema(), "report.schema.json", golden=DOCS)

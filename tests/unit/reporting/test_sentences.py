@@ -1,0 +1,68 @@
+"""The sentences, word by word."""
+
+import pytest
+
+from helpers import holder_of, oom_of, peak_of, report_of, step_of
+from peaksight.records import Category, Gpu, Phase
+from peaksight.reporting import progress_line, stopped_line
+from peaksight.reporting.sentences import ending, moment, verdict
+from peaksight.units import GIB
+
+WEIGHTS = holder_of(8 * GIB, Category.PARAMETER)
+T4 = Gpu(name="Tesla T4", total_bytes=15 * GIB, usable_bytes=14 * GIB)
+
+
+def test_a_run_that_fits():
+    """The predicted peak beside what is usable."""
+    assert verdict(report_of(WEIGHTS)) == (
+        "Fits an NVIDIA H100 80GB HBM3: predicted peak 8.00 GiB allocated / 8.00 GiB reserved, 79.00 GiB usable."
+    )
+
+
+def test_a_run_that_does_not_fit_says_where_it_fails():
+    """Line, phase, step and size of the failing request."""
+    report = report_of(WEIGHTS, gpu=T4, fits=False, oom=oom_of(3 * GIB))
+
+    assert verdict(report).startswith("Does not fit a Tesla T4: predicted peak 8.00 GiB allocated")
+    assert verdict(report).endswith("; it would fail at train.py:88 in the backward of step 1, asking for 3.00 GiB.")
+
+
+@pytest.mark.parametrize(("oom", "start"), [(None, "Likely fits a"), (oom_of(GIB), "Likely does not fit a")])
+def test_a_close_call_says_likely(oom, start):
+    """Both sides of the line have a word for it."""
+    assert verdict(report_of(WEIGHTS, gpu=T4, fits=None, oom=oom)).startswith(start)
+
+
+def test_a_run_cut_short_gives_no_answer():
+    """What was seen so far is told as such."""
+    report = report_of(WEIGHTS, fits=None, finished="interrupted")
+
+    assert verdict(report).startswith("No answer for an NVIDIA H100 80GB HBM3: predicted peak so far 8.00 GiB")
+    assert stopped_line(report).startswith("interrupted after 3 steps: no answer")
+
+
+def test_a_script_that_never_used_the_card():
+    """There is nothing to fit."""
+    assert verdict(report_of()) == "Nothing to predict: the script allocated no GPU memory."
+
+
+def test_a_script_that_failed_in_its_first_step():
+    """No step was finished, so no peak is told."""
+    assert stopped_line(report_of(WEIGHTS, steps=(), finished="failed")) == "the script failed in step 1: no answer"
+
+
+def test_moments():
+    """Before the first forward there is no step; without a line there is only the phase."""
+    init = peak_of(GIB, reserved_bytes=GIB, phase=Phase.INIT, step=1, at="train.py:3")
+    lineless = peak_of(GIB, reserved_bytes=GIB, phase=Phase.OPTIMIZER, at="")
+
+    assert moment(init) == "at train.py:3 before the first forward"
+    assert moment(lineless) == "in the optimizer step of step 2"
+
+
+def test_progress_and_ending():
+    """The word predicted stands in every number that was not measured."""
+    step = step_of(2, 1, 9, peak_allocated_bytes=GIB, peak_reserved_bytes=2 * GIB)
+
+    assert progress_line(step, 2.14) == "step 2: 1.00 GiB allocated, 2.00 GiB reserved (predicted), 2.1 s"
+    assert ending(report_of(WEIGHTS)) == "stopped at the steady state after 3 steps"
