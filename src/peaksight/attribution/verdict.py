@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from peaksight.allocator import DeviceOutOfMemory
-from peaksight.allocator.caching import CachingAllocator
+from peaksight.allocator import Block, CachingAllocator, DeviceOutOfMemory
 from peaksight.attribution.room import Room
 from peaksight.records import Allocation, Capture, OutOfMemory
 from peaksight.units import GIB, format_bytes
@@ -53,7 +52,7 @@ def first_failure(capture: Capture, limit_bytes: int) -> Failure | None:
     if capture.peak_reserved_bytes <= limit_bytes:
         return None
     allocator = CachingAllocator(limit_bytes=limit_bytes)
-    blocks = {}
+    blocks: dict[int, Block] = {}
     for allocation, is_birth in _events(capture):
         if not is_birth:
             allocator.free(blocks.pop(allocation.born))

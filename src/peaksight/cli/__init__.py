@@ -1,6 +1,5 @@
 """The command line: one file a sub-command; `main` is the only place that catches peaksight's errors."""
 
-import sys
 from collections.abc import Sequence
 
 import click

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -53,7 +54,7 @@ class RunOptions:
 @click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
 @click.option("-m", "is_module", is_flag=True, help="SCRIPT is a module, as in `python -m`.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
-def run(words: tuple[str, ...], is_module: bool, **options: object) -> int:
+def run(words: tuple[str, ...], is_module: bool, **options: Any) -> int:
     """Simulate SCRIPT on a virtual GPU and report its memory peak.
 
     Everything after SCRIPT belongs to the script; `python` in front of it is understood. The exit code is 0 if it
