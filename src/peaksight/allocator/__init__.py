@@ -1,0 +1,20 @@
+"""The CUDA caching allocator, simulated. No torch."""
+
+from peaksight.allocator.blocks import Block, BlockState
+from peaksight.allocator.caching import CachingAllocator
+from peaksight.allocator.device import DeviceOutOfMemory
+from peaksight.allocator.replay import Replay, replay
+from peaksight.allocator.segments import Segment
+from peaksight.allocator.trace import TraceEvent, read_trace
+
+__all__ = [
+    "Block",
+    "BlockState",
+    "CachingAllocator",
+    "DeviceOutOfMemory",
+    "Replay",
+    "Segment",
+    "TraceEvent",
+    "read_trace",
+    "replay",
+]
