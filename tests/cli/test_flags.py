@@ -1,0 +1,32 @@
+"""Every flag, so that adding one is a visible decision."""
+
+import pytest
+
+from peaksight.cli import peaksight
+
+FLAGS = {
+    "run": "--gpu --memory --reserved-by-others --torch --steps --json --force -m",
+    "replay": "",
+    "gpus": "--json",
+}
+
+
+def test_the_commands():
+    """No command without its line above."""
+    assert set(FLAGS) == set(peaksight.commands)
+
+
+@pytest.mark.parametrize("command", FLAGS)
+def test_the_flags_of_a_command(command):
+    """In the order of the help."""
+    options = [option for parameter in peaksight.commands[command].params for option in parameter.opts]
+
+    assert [option for option in options if option.startswith("-")] == FLAGS[command].split()
+
+
+@pytest.mark.parametrize("command", FLAGS)
+def test_every_flag_is_explained(command):
+    """A flag without help is a riddle."""
+    flags = [parameter for parameter in peaksight.commands[command].params if parameter.opts[0].startswith("-")]
+
+    assert all(flag.help for flag in flags)
