@@ -20,7 +20,7 @@ def run(*command: str, **options: str | int) -> Report:
     """
     words = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", str(value))]
     arguments = [sys.executable, "-m", "peaksight", "run", "--json", "-", *words, *command]
-    done = subprocess.run(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    done = subprocess.run(arguments, capture_output=True, check=False)
     if not done.stdout:
         raise ScriptError(done.stderr.decode(errors="replace").strip(), slug="no-report")
     return report_from_json(done.stdout)

@@ -1,5 +1,6 @@
 """The command line: one file a sub-command; `main` is the only place that catches peaksight's errors."""
 
+import traceback
 from collections.abc import Sequence
 
 import click
@@ -33,4 +34,8 @@ def main(args: Sequence[str] | None = None) -> int:
         error.show()
     except (click.Abort, KeyboardInterrupt):
         click.echo("peaksight: interrupted.", err=True)
+    except Exception:
+        # Python would exit with 1, which says that the job does not fit.
+        traceback.print_exc()
+        click.echo("peaksight: the mistake is in peaksight, not in your script: please report it.", err=True)
     return NO_ANSWER
