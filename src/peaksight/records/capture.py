@@ -96,10 +96,15 @@ class Approximation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScratchWrite:
-    """A write that was kept from the person's files: `path` as the script named it, `bytes` written."""
+    """A change that was kept from the person's files.
+
+    `path` is relative to the working directory where it is below it; that of a directory ends in `/`. `kind` is
+    `written` or `deleted`, `bytes` the size of the file written, 0 for a deletion.
+    """
 
     path: str
     bytes: int
+    kind: str = "written"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,69 @@
+"""Putting an overlay in force in a process: the run's own, and the workers that it spawns."""
+
+import multiprocessing.process
+import multiprocessing.spawn
+import multiprocessing.util
+import os
+import sys
+import tempfile
+from typing import Any
+
+from peaksight.virtual_gpu.patches import Patches
+from peaksight.virtual_gpu.script import audit, replacements, session
+from peaksight.virtual_gpu.script.commands import COMMAND_GUARDS
+from peaksight.virtual_gpu.script.environment import environment
+from peaksight.virtual_gpu.script.file_guards import FILE_GUARDS
+from peaksight.virtual_gpu.script.imports import WrittenModuleFinder
+from peaksight.virtual_gpu.script.network import NETWORK_GUARDS
+from peaksight.virtual_gpu.script.overlay import Overlay
+
+
+def confine(patches: Patches, overlay: Overlay) -> None:
+    """Put `overlay` in force in this process, and in those forked or spawned from it, until `patches` are undone."""
+    temporary = os.path.join(overlay.root, "tmp")
+    os.makedirs(temporary, exist_ok=True)
+    audit.install(FILE_GUARDS | NETWORK_GUARDS | COMMAND_GUARDS)
+    replacements.install(patches)
+    patches.enter_context(environment(temporary))
+    patches.set(tempfile, "tempdir", temporary)
+    patches.set(sys, "dont_write_bytecode", True)
+    sys.meta_path.append(WrittenModuleFinder)
+    patches.callback(sys.meta_path.remove, WrittenModuleFinder)
+    patches.callback(_remove_temporary_directory, overlay)
+    _confine_spawned(patches, overlay)
+    patches.callback(session.activate, None)
+    session.activate(overlay)
+
+
+class _Admission:
+    """Part of the data sent to a spawned process: confines it when unpickled, before the script is imported there."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _join, (self._root,)
+
+
+def _join(root: str) -> None:
+    confine(Patches(), Overlay(root))
+
+
+def _confine_spawned(patches: Patches, overlay: Overlay) -> None:
+    def get_preparation_data(name: str) -> dict[str, Any]:
+        data = prepare(name)
+        if name == "ignore":
+            # The fork server, which gets plain text: it may not import the script, its children will.
+            return {key: value for key, value in data.items() if key not in ("main_path", "init_main_from_path")}
+        return data | {"peaksight": _Admission(overlay.root)}
+
+    prepare = patches.set(multiprocessing.spawn, "get_preparation_data", get_preparation_data)
+
+
+def _remove_temporary_directory(overlay: Overlay) -> None:
+    """Have multiprocessing remove its directory while it exists, not at the end of the process."""
+    if not overlay.owns(multiprocessing.process.current_process()._config.get("tempdir") or ""):
+        return
+    for finalizer in list(multiprocessing.util._finalizer_registry.values()):
+        if finalizer._callback is multiprocessing.util._remove_temp_dir:
+            finalizer()

@@ -1,0 +1,88 @@
+"""Guards of the audit net that keep every file outside the scratch directory as it is."""
+
+import os
+import stat
+from typing import Any
+
+from peaksight.virtual_gpu.script.open_functions import WRITING, opening
+from peaksight.virtual_gpu.script.resolver import is_special
+from peaksight.virtual_gpu.script.session import active, trusted
+
+
+def _guard_open(path: Any, mode: str | None, flags: int) -> None:
+    if flags & WRITING and not isinstance(path, int) and path is not opening.path:
+        _demand_scratch(path)
+
+
+def _guard_path(path: Any, *args: Any) -> None:
+    _demand_scratch(path, args[-1] if args else -1)
+
+
+def _guard_first(path: Any, *args: Any) -> None:
+    _demand_scratch(path)
+
+
+def _guard_names(src: Any, dst: Any, src_dir_fd: int = -1, dst_dir_fd: int = -1) -> None:
+    _demand_scratch(src, src_dir_fd, follow=False)
+    _demand_scratch(dst, dst_dir_fd, follow=False)
+
+
+def _guard_new_link(src: Any, dst: Any, dir_fd: int) -> None:
+    _demand_scratch(dst, dir_fd, follow=False)
+
+
+def _guard_removal(path: Any, dir_fd: int) -> None:
+    _demand_scratch(path, dir_fd, follow=False)
+
+
+def _guard_database(database: Any) -> None:
+    if os.fspath(database) not in ("", ":memory:", b"", b":memory:"):
+        _demand_scratch(os.fsdecode(database).removeprefix("file:").partition("?")[0])
+
+
+FILE_GUARDS = {
+    "open": _guard_open,
+    "os.chmod": _guard_path,
+    "os.chown": _guard_path,
+    "os.utime": _guard_path,
+    "os.mkdir": _guard_path,
+    "os.truncate": _guard_first,
+    "os.setxattr": _guard_first,
+    "os.removexattr": _guard_first,
+    "os.chflags": _guard_first,
+    "os.remove": _guard_removal,
+    "os.rmdir": _guard_removal,
+    "os.rename": _guard_names,
+    "os.link": _guard_names,
+    "os.symlink": _guard_new_link,
+    "sqlite3.connect": _guard_database,
+}
+
+
+def _demand_scratch(path: Any, dir_fd: int = -1, *, follow: bool = True) -> None:
+    with trusted:
+        real = _real_path(path, dir_fd, follow=follow)
+        if not active().owns(real) and not _is_harmless(real, by_descriptor=isinstance(path, int)):
+            raise PermissionError(
+                f"A simulated run does not write to '{real}', and this call could not be redirected. "
+                "Open the file with open() or pathlib, or leave this write out of the simulated run."
+            )
+
+
+def _real_path(path: Any, dir_fd: int, *, follow: bool) -> str:
+    if isinstance(path, int):
+        return os.readlink(f"/proc/self/fd/{path}")
+    base = os.getcwd() if dir_fd == -1 else os.readlink(f"/proc/self/fd/{dir_fd}")
+    directory, name = os.path.split(os.path.join(base, os.fsdecode(path)))
+    return os.path.realpath(os.path.join(directory, name)) if follow else os.path.join(os.path.realpath(directory), name)
+
+
+def _is_harmless(path: str, *, by_descriptor: bool) -> bool:
+    """Pipes, sockets, terminals, /dev/null, a process's own files, and unnamed or shared memory."""
+    if not path.startswith("/") or (by_descriptor and (path.endswith(" (deleted)") or path.startswith("/dev/shm/"))):
+        return True
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode) or (is_special(path) and stat.S_ISREG(mode))

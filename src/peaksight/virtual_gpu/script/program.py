@@ -1,0 +1,91 @@
+"""Finding what a command names: a file, a directory with a `__main__.py`, or a module, as Python would."""
+
+import builtins
+import os
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.util import find_spec
+from types import CodeType, ModuleType
+
+from peaksight.errors import ScriptError
+from peaksight.records import ScriptCommand
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """What runs as `__main__`: its file, its `sys.argv[0]`, and how it was found if it is not just a file."""
+
+    file: str
+    argv0: str
+    spec: ModuleSpec | None = None
+
+    def make_module(self) -> ModuleType:
+        """A fresh `__main__` with the names that Python gives it."""
+        module = ModuleType("__main__")
+        module.__file__ = self.file
+        module.__builtins__ = builtins
+        module.__annotations__ = {}
+        module.__spec__ = self.spec
+        module.__loader__ = self.spec.loader if self.spec else SourceFileLoader("__main__", self.file)
+        module.__package__ = self.spec.parent if self.spec else None
+        module.__cached__ = self.spec.cached if self.spec else None
+        return module
+
+    def compile(self) -> CodeType:
+        """The code; a SyntaxError is the script's own."""
+        with open(self.file, "rb") as source:
+            return compile(source.read(), self.file, "exec", dont_inherit=True)
+
+
+def search_directory(command: ScriptCommand) -> str:
+    """What `sys.path[0]` is for `command`."""
+    if command.is_module:
+        return os.getcwd()
+    if os.path.isdir(command.target):
+        return os.path.abspath(command.target)
+    return os.path.dirname(os.path.realpath(command.target))
+
+
+def find_program(command: ScriptCommand) -> Program:
+    """Find the file of `command`, with `search_directory` on the path; ScriptError says what is missing."""
+    if command.is_module:
+        return _find_module(command.target)
+    if os.path.isdir(command.target):
+        return _find_in_directory(command.target)
+    if not os.path.exists(command.target):
+        raise _cannot_run(command.target, "there is no such file. Give the path of a script, or -m and a module.")
+    return Program(file=os.path.abspath(command.target), argv0=command.target)
+
+
+def _find_in_directory(directory: str) -> Program:
+    spec = PathFinder.find_spec("__main__", [os.path.abspath(directory)])
+    if spec is None or spec.origin is None:
+        raise _cannot_run(directory, "it is a directory without a __main__.py. Give the path of a script in it.")
+    return Program(file=spec.origin, argv0=directory, spec=spec)
+
+
+def _find_module(name: str) -> Program:
+    spec = _find_spec(name)
+    if spec is not None and spec.submodule_search_locations is not None:
+        spec = _find_spec(f"{name}.__main__")
+        if spec is None:
+            raise _cannot_run(f"-m {name}", "it is a package without a __main__.py. Name a module in it.")
+    if spec is None:
+        raise _cannot_run(f"-m {name}", "there is no such module. Start where `python -m` finds it.")
+    if not isinstance(spec.loader, SourceFileLoader) or spec.origin is None:
+        raise _cannot_run(f"-m {name}", "it is not Python source. Name a module that is a .py file.")
+    return Program(file=spec.origin, argv0=spec.origin, spec=spec)
+
+
+def _find_spec(name: str) -> ModuleSpec | None:
+    """The spec of `name`, None if it or a parent is missing; errors of a parent's own code pass."""
+    try:
+        return find_spec(name)
+    except ModuleNotFoundError as error:
+        if error.name and (name == error.name or name.startswith(error.name + ".")):
+            return None
+        raise
+
+
+def _cannot_run(target: str, cause: str) -> ScriptError:
+    return ScriptError(f"Can't run '{target}': {cause}", slug="cannot-run-script")

@@ -1,0 +1,114 @@
+"""The scratch of a simulated run: whatever the script writes, moves or deletes happens there and only there.
+
+Two layers keep the person's files as they are. Python's functions that open, change or look at files are replaced
+(`replacements`) and work on an overlay, so that the run reads back what it wrote. An audit hook (`audit`) refuses
+what gets past them, and keeps the run offline and from starting other programs.
+
+Limitations:
+    Needs Linux (/proc). `io.FileIO(name, "w")` and the functions of `posix` are refused, not redirected.
+    C, C++ or Rust code that opens files by name without Python is neither redirected nor refused, unless `native`
+    or a caller of `redirect_write` names it; nor are sockets made by such code.
+    Programs that the run may start see the person's files, not the overlay.
+    Renaming a directory of the person's, or appending to a file, costs a copy in the scratch directory.
+"""
+
+import os
+import shutil
+from types import TracebackType
+from typing import Any, Self
+
+from peaksight.records import Approximation, ScratchWrite
+from peaksight.virtual_gpu.patches import Patches
+from peaksight.virtual_gpu.script import journal
+from peaksight.virtual_gpu.script.commands import REFUSED
+from peaksight.virtual_gpu.script.confinement import confine
+from peaksight.virtual_gpu.script.leftovers import contain_leftovers, make_root
+from peaksight.virtual_gpu.script.network import OFFLINE
+from peaksight.virtual_gpu.script.overlay import Overlay
+from peaksight.virtual_gpu.script.path_functions import logical_path
+from peaksight.virtual_gpu.script.session import trusted
+
+_NOTES = {
+    OFFLINE: "the network: a simulated run is offline, the script tried to reach {}",
+    REFUSED: "other programs: a simulated run does not start them, the script tried {}",
+}
+
+
+class Scratch:
+    """A temporary directory that takes the writes of the code run inside the context, removed when it is left.
+
+    `writes` and `notes` answer inside the context and after it.
+    """
+
+    def __enter__(self) -> Self:
+        """Make the directory and put its overlay in force, in this process and those that it starts."""
+        self._process = os.getpid()
+        self._home = os.getcwd()
+        self._overlay = Overlay(make_root())
+        self._final_writes: tuple[ScratchWrite, ...] | None = None
+        self._final_notes: tuple[Approximation, ...] | None = None
+        self._patches = Patches()
+        contain_leftovers(self._patches, self._overlay)
+        confine(self._patches, self._overlay)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Put the real files in force again; a process forked from the run leaves the directory to the run."""
+        self._patches.close()
+        self._final_writes, self._final_notes = self.writes(), self.notes()
+        if os.getpid() == self._process:
+            shutil.rmtree(self._overlay.root, ignore_errors=True)
+
+    def redirect_write(self, path: Any) -> str:
+        """Where to write what the script means to write to `path` from the start, by other means than `open`."""
+        with trusted:
+            return self._overlay.writable(logical_path(self._overlay, path), contents=False)
+
+    def redirect_read(self, path: Any) -> str:
+        """Where to read what the script sees at `path`, by other means than `open`."""
+        with trusted:
+            return self._overlay.backing(logical_path(self._overlay, path))
+
+    def declare(self, path: Any, num_bytes: int) -> None:
+        """Say that the file just written at `path` would have `num_bytes` in a real run."""
+        with trusted:
+            journal.record("declared", *self._identity(self.redirect_read(path)), num_bytes)
+
+    def writes(self) -> tuple[ScratchWrite, ...]:
+        """What was written and deleted, by name; a rename of the person's file is one of each."""
+        if self._final_writes is not None:
+            return self._final_writes
+        with trusted:
+            declared = {tuple(identity): size for *identity, size in journal.records(self._overlay.root, "declared")}
+            written = [(path, "written", self._size(path, declared)) for path in self._overlay.changed()]
+            deleted = [(path, "deleted", 0) for path in self._overlay.hidden()]
+            named = sorted((self._name(path), kind, size) for path, kind, size in written + deleted)
+        return tuple(ScratchWrite(path=path, kind=kind, bytes=size) for path, kind, size in named)
+
+    def notes(self) -> tuple[Approximation, ...]:
+        """What was switched off and asked for all the same, one entry a kind."""
+        if self._final_notes is not None:
+            return self._final_notes
+        with trusted:
+            tried: dict[str, dict[str, None]] = {}
+            for slug, what in journal.records(self._overlay.root, "note"):
+                tried.setdefault(slug, {})[what] = None
+        return tuple(
+            Approximation(slug=slug, what=_NOTES[slug].format(", ".join(names)), bytes=0)
+            for slug, names in tried.items()
+        )
+
+    def _name(self, path: str) -> str:
+        return path.removeprefix(self._home.rstrip("/") + "/")
+
+    def _size(self, path: str, declared: dict[tuple[int, ...], int]) -> int:
+        upper = self._overlay.upper_path(path)
+        return 0 if path.endswith("/") else declared.get(self._identity(upper), os.lstat(upper).st_size)
+
+    @staticmethod
+    def _identity(path: str) -> tuple[int, ...]:
+        """Tells a file from others through renames, and from what it was before it was written again."""
+        status = os.lstat(path)
+        return status.st_ino, status.st_size, status.st_mtime_ns
