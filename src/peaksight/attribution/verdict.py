@@ -93,7 +93,7 @@ def _message(error: DeviceOutOfMemory, room: Room) -> str:
     """PyTorch's own words for the situation, as torch.OutOfMemoryError prints them."""
     in_use = room.context_bytes + error.reserved_bytes
     return (
-        f"CUDA out of memory. Tried to allocate {format_bytes(error.requested_bytes)}. "
+        f"CUDA out of memory. Tried to allocate {format_bytes(error.segment_bytes)}. "
         f"GPU 0 has a total capacity of {format_bytes(room.card.total_bytes)} "
         f"of which {format_bytes(room.usable_bytes - error.reserved_bytes)} is free. "
         f"Including non-PyTorch memory, this process has {format_bytes(in_use)} memory in use. "
