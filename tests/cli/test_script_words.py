@@ -52,5 +52,5 @@ def test_nothing_to_run(typed):
 )
 def test_a_launcher_is_refused_with_what_to_type(typed):
     """The way out is the script alone."""
-    with pytest.raises(UnsupportedError, match="peaksight run train.py --lr 1$"):
+    with pytest.raises(UnsupportedError, match=r"peaksight run train\.py --lr 1$"):
         script_command(tuple(typed.split()))

@@ -53,9 +53,7 @@ def gpt2_on_a_small_card():
         ),
         not_simulated=(
             Approximation(slug="context-estimated", what="CUDA context of Tesla T4: not measured", bytes=157 * MIB),
-            Approximation(
-                slug="loaded-kernels", what="kernels that CUDA loads as the job runs", bytes=None
-            ),
+            Approximation(slug="loaded-kernels", what="kernels that CUDA loads as the job runs", bytes=None),
         ),
         writes=(ScratchWrite(path="out/checkpoint-3/model.safetensors", bytes=474 * MIB),),
     )
