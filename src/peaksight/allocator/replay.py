@@ -79,6 +79,7 @@ class _Replayer:
         self._addresses = _AnnouncedAddresses(expandable_segments=expandable_segments)
         self._allocator = CachingAllocator(expandable_segments=expandable_segments, segment_address=self._addresses)
         self._blocks: dict[int, Block] = {}
+        self._awaiting_free: dict[int, Block] = {}
         self._num_allocations = self._wrong_addresses = self._num_unknown_frees = 0
         self.steps = {
             "alloc": self._alloc,
@@ -108,12 +109,13 @@ class _Replayer:
         self._wrong_addresses += block.address != address
 
     def _free_requested(self, address: int, nbytes: int, stream: int) -> None:
-        block = self._blocks.get(address)
+        block = self._blocks.pop(address, None)
         if block is not None:
             self._allocator.free_requested(block)
+            self._awaiting_free[address] = block
 
     def _free_completed(self, address: int, nbytes: int, stream: int) -> None:
-        block = self._blocks.pop(address, None)
+        block = self._awaiting_free.pop(address, None)
         if block is None:
             self._num_unknown_frees += 1
         else:

@@ -74,6 +74,14 @@ def test_real_trace_from_the_middle(start):
     assert result.num_unknown_frees > 0
 
 
+def test_trace_with_losses():
+    """A trace that lost single events is replayed to its end."""
+    events = events_of("lstm")
+    del events[::10]
+
+    assert replay(events).num_allocations == sum(event.action == "alloc" for event in events)
+
+
 def test_announced_address_that_is_held():
     """An address that the simulation still holds is not given to a second segment."""
     events = [("segment_alloc", 0, 30 * MIB, 0), ("alloc", 0, 30 * MIB, 0)] * 2
