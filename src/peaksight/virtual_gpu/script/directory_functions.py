@@ -1,6 +1,7 @@
 """Listing a merged directory: `os.listdir` and `os.scandir`."""
 
 import os
+import stat
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,13 +22,13 @@ class DirectoryEntry:
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:
         """Whether it is a directory."""
         if follow_symlinks and self._entry.is_symlink():
-            return os.path.isdir(self.path)
+            return stat.S_ISDIR(self._target_mode())
         return self._entry.is_dir(follow_symlinks=False)
 
     def is_file(self, *, follow_symlinks: bool = True) -> bool:
         """Whether it is a regular file."""
         if follow_symlinks and self._entry.is_symlink():
-            return os.path.isfile(self.path)
+            return stat.S_ISREG(self._target_mode())
         return self._entry.is_file(follow_symlinks=False)
 
     def is_symlink(self) -> bool:
@@ -47,6 +48,12 @@ class DirectoryEntry:
     def inode(self) -> int:
         """The inode number of the real file."""
         return self._entry.inode()
+
+    def _target_mode(self) -> int:
+        try:
+            return os.stat(self.path).st_mode
+        except FileNotFoundError:
+            return 0
 
     def __fspath__(self) -> str | bytes:
         """The path."""

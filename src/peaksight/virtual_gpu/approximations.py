@@ -1,0 +1,32 @@
+"""What the run approximated, each once: the report's *Not simulated* list."""
+
+from peaksight.records import Approximation
+
+TEXTS = {
+    "values": "{count} values read from the device are stand-ins (1.0, 1, False); the first at {at}",
+    "shapes": "{count} shapes that depend on unknown values are upper bounds; the first at {at}",
+    "compile": "torch.compile: the run is eager; compiled kernels fuse operators and allocate less or otherwise",
+    "convolution-workspace": "workspaces of {count} cuDNN convolution calls",
+    "attention-backward-workspace": "accumulators of {count} attention backward calls",
+    "random-stream": "numbers drawn on the CPU after parameters were initialised differ from a real run's",
+}
+
+
+class Approximations:
+    """Counts approximations by slug, and where each happened first."""
+
+    def __init__(self) -> None:
+        """Nothing yet."""
+        self._seen: dict[str, tuple[int, str]] = {}
+
+    def note(self, slug: str, at: str = "") -> None:
+        """`slug` happened at source line `at`."""
+        count, first = self._seen.get(slug, (0, at))
+        self._seen[slug] = (count + 1, first)
+
+    def records(self) -> tuple[Approximation, ...]:
+        """For the capture; none of them has a known size."""
+        return tuple(
+            Approximation(slug=slug, what=TEXTS[slug].format(count=count, at=at or "an unknown line"), bytes=None)
+            for slug, (count, at) in self._seen.items()
+        )

@@ -1,0 +1,188 @@
+"""The ledger: every device storage of the run, from the allocator's block to the record in the capture."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from weakref import ref
+
+from peaksight.allocator.blocks import Block
+from peaksight.allocator.caching import CachingAllocator
+from peaksight.records import Allocation, Phase, Role, StepPeak
+from peaksight.virtual_gpu.source_lines import Lines
+
+
+@dataclass(slots=True, eq=False)
+class Birth:
+    """One block in the making of its record; `role` and `died` become known later."""
+
+    born: int
+    block: Block
+    allocated_bytes: int
+    requested_bytes: int
+    stream: int
+    step: int
+    phase: Phase
+    grad_enabled: bool
+    op: str
+    module: str
+    lines: Lines
+    role: Role = Role.UNMARKED
+    died: int | None = None
+
+    def record(self) -> Allocation:
+        """The frozen record."""
+        return Allocation(
+            born=self.born,
+            died=self.died,
+            requested_bytes=self.requested_bytes,
+            allocated_bytes=self.allocated_bytes,
+            stream=self.stream,
+            step=self.step,
+            phase=self.phase,
+            role=self.role,
+            grad_enabled=self.grad_enabled,
+            op=self.op,
+            module=self.module,
+            source=self.lines.source,
+            library=self.lines.library,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What is known at the moment of a birth."""
+
+    step: int
+    phase: Phase
+    grad_enabled: bool
+    module: str
+    lines: Lines
+
+
+class _StorageRef(ref):
+    """A weak reference to a storage that remembers its key in the ledger."""
+
+    __slots__ = ("key",)
+
+
+class Ledger:
+    """Device storages of one card, each backed by a block of the simulated caching allocator.
+
+    Ticks count allocator calls: an allocation or a free is one tick.
+    """
+
+    def __init__(self, allocator: CachingAllocator, circumstances: Callable[[], Circumstances]) -> None:
+        """Blocks come from `allocator`; `circumstances` is asked at every birth."""
+        self.allocator = allocator
+        self.births: list[Birth] = []
+        self.peak_tick = 0
+        self.stream = 0
+        self._circumstances = circumstances
+        self._alive: dict[int, tuple[_StorageRef, Birth]] = {}
+        self._tick = 0
+        self._peak_allocated_bytes = 0
+        self.steps: list[StepPeak] = []
+        self._begin_step()
+
+    # Storages of tensors.
+
+    def born(self, storage: Any, op: str) -> None:
+        """Give `storage` a block unless it has one; storages of zero bytes get none, as on the card."""
+        key, num_bytes = storage._cdata, storage.nbytes()
+        if num_bytes and key not in self._alive:
+            self._alive[key] = (self._watch(storage, key), self.allocate(num_bytes, op))
+
+    def resized(self, storage: Any, op: str) -> None:
+        """A storage changed its size: its old block is freed after the new one was taken."""
+        key, num_bytes = storage._cdata, storage.nbytes()
+        reference, birth = self._alive.pop(key, (None, None))
+        if birth is not None and birth.requested_bytes == num_bytes:
+            self._alive[key] = (reference, birth)
+            return
+        if num_bytes:
+            self._alive[key] = (self._watch(storage, key), self.allocate(num_bytes, op))
+        if birth is not None:
+            self.free(birth)
+
+    def mark(self, storage: Any, role: Role) -> None:
+        """Say what `storage` is for; the first word stays, but a parameter is a parameter whatever was said before."""
+        _, birth = self._alive.get(storage._cdata, (None, None))
+        if birth is not None and (birth.role is Role.UNMARKED or role is Role.PARAMETER):
+            birth.role = role
+
+    def _watch(self, storage: Any, key: int) -> _StorageRef:
+        reference = _StorageRef(storage, self._storage_died)
+        reference.key = key
+        return reference
+
+    def _storage_died(self, reference: _StorageRef) -> None:
+        _, birth = self._alive.pop(reference.key, (None, None))
+        if birth is not None:
+            self.free(birth)
+
+    # Blocks, also those that no tensor owns.
+
+    def allocate(self, num_bytes: int, op: str, role: Role = Role.UNMARKED) -> Birth:
+        """Take a block for `op` on the current stream."""
+        block = self.allocator.malloc(num_bytes, self.stream)
+        self._tick += 1
+        about = self._circumstances()
+        birth = Birth(
+            self._tick, block, block.size, num_bytes, self.stream, about.step, about.phase,
+            about.grad_enabled, op, about.module, about.lines, role,
+        )  # fmt: skip
+        self.births.append(birth)
+        self._note_peaks()
+        return birth
+
+    def free(self, birth: Birth) -> None:
+        """Give a block back."""
+        self._tick += 1
+        birth.died = self._tick
+        self.allocator.free(birth.block)
+
+    def empty_cache(self) -> None:
+        """Return cached segments to the device, as `torch.cuda.empty_cache` does."""
+        self.allocator.empty_cache()
+
+    # Steps and peaks.
+
+    def backward_began(self) -> None:
+        """Remember the tick at which a backward pass starts."""
+        self._backward_began.append(self._tick)
+
+    def end_step(self, step: int) -> int:
+        """Close `step` and begin the next; returns the step's peak allocated bytes."""
+        self.steps.append(self._step_peak(step))
+        self._begin_step()
+        return self.steps[-1].peak_allocated_bytes
+
+    def end(self, step: int) -> None:
+        """Close the run: what came after the last optimizer step belongs to `step` when it allocated anything."""
+        if self._tick >= self._first_tick:
+            self.steps.append(self._step_peak(step))
+
+    def _begin_step(self) -> None:
+        self._first_tick = self._tick + 1
+        self._backward_began: list[int] = []
+        self._step_allocated_bytes = self.allocator.allocated_bytes
+        self._step_reserved_bytes = self.allocator.reserved_bytes
+
+    def _step_peak(self, step: int) -> StepPeak:
+        return StepPeak(
+            step=step,
+            first_tick=self._first_tick,
+            last_tick=self._tick,
+            backward_began=tuple(self._backward_began),
+            peak_allocated_bytes=self._step_allocated_bytes,
+            peak_reserved_bytes=self._step_reserved_bytes,
+        )
+
+    def _note_peaks(self) -> None:
+        allocated = self.allocator.allocated_bytes
+        if allocated > self._step_allocated_bytes:
+            self._step_allocated_bytes = allocated
+        if allocated > self._peak_allocated_bytes:
+            self._peak_allocated_bytes, self.peak_tick = allocated, self._tick
+        if self.allocator.reserved_bytes > self._step_reserved_bytes:
+            self._step_reserved_bytes = self.allocator.reserved_bytes

@@ -1,0 +1,100 @@
+"""The virtual GPU: everything that makes torch believe in the card, for the length of a `with`."""
+
+from typing import Any
+
+import torch
+
+from peaksight.allocator.caching import CachingAllocator
+from peaksight.gpus import Card
+from peaksight.records import Phase
+from peaksight.virtual_gpu import backward, cuda_answers, data_loading, modules, optimizers, torch_answers
+from peaksight.virtual_gpu.approximations import Approximations
+from peaksight.virtual_gpu.autocast import Autocast
+from peaksight.virtual_gpu.autograd_lines import AutogradLines
+from peaksight.virtual_gpu.births import Circumstances, Ledger
+from peaksight.virtual_gpu.device_requests import DeviceRequests
+from peaksight.virtual_gpu.device_rules import DeviceRules
+from peaksight.virtual_gpu.kernels import composites
+from peaksight.virtual_gpu.kernels.dynamic_shapes import shape_rules
+from peaksight.virtual_gpu.kernels.workspaces import CublasWorkspaces
+from peaksight.virtual_gpu.mode import VirtualGpuMode, device_storages
+from peaksight.virtual_gpu.modules import Parameters
+from peaksight.virtual_gpu.patches import Patches
+from peaksight.virtual_gpu.source_lines import Lines, SourceLines
+from peaksight.virtual_gpu.training_loop import TrainingLoop
+
+
+class VirtualGpu:
+    """A card that exists only inside `with VirtualGpu(...)`: torch.cuda answers for it and its allocator counts."""
+
+    def __init__(self, card: Card, rules: DeviceRules, *, script_dir: str = ".", max_steps: int | None = None) -> None:
+        """A card with nothing on it; source lines are named relative to `script_dir`."""
+        self.card = card
+        self.rules = rules
+        self.ledger = Ledger(CachingAllocator(), self._circumstances)
+        self.loop = TrainingLoop(max_steps=max_steps, on_step_end=self.ledger.end_step)
+        self.approximations = Approximations()
+        self._lines = SourceLines(script_dir)
+        self._nodes = AutogradLines()
+        self._workspaces = CublasWorkspaces(rules, self.ledger)
+        self._patches = Patches()
+
+    def __enter__(self) -> "VirtualGpu":
+        """Put the card in."""
+        patches = self._patches.__enter__()
+        rules = composites.composite_rules(self.rules)
+        mode = VirtualGpuMode(self, rules, shape_rules())
+        requests = DeviceRequests()
+        parameters = Parameters(self.ledger)
+        torch_answers.install(patches, self.approximations, self._lines)
+        cuda_answers.install(patches, self.card, self.rules, self.ledger, self.card.total_bytes)
+        composites.install(patches, rules)
+        Autocast(patches)
+        modules.install(patches, mode, self.loop, parameters)
+        optimizers.install(patches, self.loop, parameters)
+        backward.install(patches, requests, self.loop, self.ledger, parameters)
+        data_loading.install(patches)
+        patches.enter_context(requests)
+        patches.enter_context(mode)
+        return self
+
+    def __exit__(self, *exc_info: Any) -> None:
+        """Take the card out."""
+        self._patches.__exit__(*exc_info)
+        self.ledger.end(self.loop.step)
+
+    def after(self, func: Any, args: tuple, kwargs: dict, out: Any) -> None:
+        """An operator ran on the card: its new storages are born, its workspaces taken."""
+        if self._nodes.pending() and torch.is_grad_enabled():
+            self._nodes.note(self.loop.module, self._lines.current())
+        if _may_allocate(func):
+            for storage in device_storages(out):
+                self.ledger.born(storage, func.name())
+        elif func in _RESIZES:
+            for storage in device_storages(args[0]):
+                self.ledger.resized(storage, func.name())
+        self._workspaces.before_returning(func, args, self.loop.phase is Phase.BACKWARD)
+
+    def made_up(self, what: str) -> None:
+        """A value or a shape was made up."""
+        self.approximations.note(f"{what}s", self._lines.current().source)
+
+    def _circumstances(self) -> Circumstances:
+        lines, module, grad_enabled = self._lines.current(), self.loop.module, torch.is_grad_enabled()
+        node = self._nodes.of_running_node()
+        if node is not None and not (grad_enabled and module):
+            module, lines = node[0], Lines(node[1].source or lines.source, node[1].library)
+        return Circumstances(self.loop.step, self.loop.phase, grad_enabled, module, lines)
+
+
+_RESIZES = {torch.ops.aten.resize_.default, torch.ops.aten.resize_as_.default, torch.ops.aten.set_.source_Tensor}
+_MAY_ALLOCATE: dict[Any, bool] = {}
+
+
+def _may_allocate(func: Any) -> bool:
+    """Whether some output of `func` is not a view of, or the same as, an input."""
+    known = _MAY_ALLOCATE.get(func)
+    if known is None:
+        schema = getattr(func, "_schema", None)
+        known = _MAY_ALLOCATE[func] = schema is None or any(r.alias_info is None for r in schema.returns)
+    return known

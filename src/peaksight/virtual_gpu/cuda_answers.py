@@ -1,0 +1,145 @@
+"""`torch.cuda` answers like the chosen card."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from peaksight.gpus import Card
+from peaksight.virtual_gpu.births import Ledger
+from peaksight.virtual_gpu.device_rules import DeviceRules
+from peaksight.virtual_gpu.patches import Patches
+from peaksight.virtual_gpu.streams import CurrentStream, generic_answers, stream_answers
+
+
+def install(patches: Patches, card: Card, rules: DeviceRules, ledger: Ledger, usable_bytes: int) -> None:
+    """Make `torch.cuda`, `torch.accelerator` and their C names answer for `card` until `patches` is left."""
+    streams = CurrentStream(ledger)
+    memory = memory_answers(ledger, card, usable_bytes)
+    for owner, answers in (
+        (torch.cuda, device_answers(card) | memory | stream_answers(streams) | random_answers()),
+        (torch.cuda.memory, memory),
+        (torch.cuda.random, random_answers()),
+        (torch.cuda.streams, stream_answers(streams)),
+        (torch, generic_answers()),
+        (torch._C, low_level_answers(ledger)),
+        (torch.version, {"cuda": rules.cuda}),
+        (torch.accelerator, accelerator_answers(streams) | memory),
+    ):
+        for name, answer in answers.items():
+            if owner is not torch.accelerator or hasattr(owner, name):
+                patches.set(owner, name, answer)
+
+
+def _always(value: Any) -> Any:
+    return lambda *args, **kwargs: value
+
+
+def device_answers(card: Card) -> dict[str, Any]:
+    """Names, numbers and capabilities; initialisation does nothing."""
+    major, minor = card.capability
+    properties = SimpleNamespace(
+        name=card.product_name,
+        major=major,
+        minor=minor,
+        total_memory=card.total_bytes,
+        multi_processor_count=card.multi_processor_count,
+        L2_cache_size=card.l2_bytes,
+        warp_size=32,
+        max_threads_per_multi_processor=2048 if major >= 8 and minor != 6 and minor != 9 else 1536,
+        regs_per_multiprocessor=65536,
+        is_integrated=False,
+        is_multi_gpu_board=False,
+        gcnArchName="",
+        uuid="00000000-0000-0000-0000-000000000000",
+    )
+    return {
+        "_lazy_init": _always(None),
+        "init": _always(None),
+        "_is_compiled": _always(True),
+        "is_available": _always(True),
+        "is_initialized": _always(True),
+        "_is_in_bad_fork": _always(False),
+        "device_count": _always(1),
+        "current_device": _always(0),
+        "set_device": _always(None),
+        "synchronize": _always(None),
+        "ipc_collect": _always(None),
+        "is_bf16_supported": _always(major >= 8),
+        "is_tf32_supported": _always(major >= 8),
+        "get_device_capability": _always((major, minor)),
+        "get_device_name": _always(card.product_name),
+        "get_device_properties": _always(properties),
+        "get_arch_list": _always([f"sm_{major}{minor}"]),
+        "is_current_stream_capturing": _always(False),
+        "can_device_access_peer": _always(False),
+        "utilization": _always(0),
+    }
+
+
+def memory_answers(ledger: Ledger, card: Card, usable_bytes: int) -> dict[str, Any]:
+    """Statistics of the simulated allocator."""
+    allocator = ledger.allocator
+    return {
+        "memory_allocated": lambda device=None: allocator.allocated_bytes,
+        "max_memory_allocated": lambda device=None: allocator.peak_allocated_bytes,
+        "memory_reserved": lambda device=None: allocator.reserved_bytes,
+        "max_memory_reserved": lambda device=None: allocator.peak_reserved_bytes,
+        "memory_cached": lambda device=None: allocator.reserved_bytes,
+        "max_memory_cached": lambda device=None: allocator.peak_reserved_bytes,
+        "memory_stats": lambda device=None: allocator.memory_stats(),
+        "reset_peak_memory_stats": lambda device=None: allocator.reset_peak_stats(),
+        "reset_max_memory_allocated": lambda device=None: allocator.reset_peak_stats(),
+        "reset_max_memory_cached": lambda device=None: allocator.reset_peak_stats(),
+        "reset_accumulated_memory_stats": lambda device=None: allocator.reset_accumulated_stats(),
+        "empty_cache": lambda *args: ledger.empty_cache(),
+        "mem_get_info": lambda device=None: (usable_bytes - allocator.reserved_bytes, card.total_bytes),
+        "get_memory_info": lambda device=None: (usable_bytes - allocator.reserved_bytes, card.total_bytes),
+        "set_per_process_memory_fraction": _always(None),
+    }
+
+
+def random_answers() -> dict[str, Any]:
+    """The device generator draws nothing: its state is sixteen bytes on the host."""
+    return {
+        "manual_seed": _always(None),
+        "manual_seed_all": _always(None),
+        "seed": _always(None),
+        "seed_all": _always(None),
+        "initial_seed": _always(0),
+        "get_rng_state": lambda device="cuda": torch.zeros(16, dtype=torch.uint8),
+        "get_rng_state_all": lambda: [torch.zeros(16, dtype=torch.uint8)],
+        "set_rng_state": _always(None),
+        "set_rng_state_all": _always(None),
+    }
+
+
+def low_level_answers(ledger: Ledger) -> dict[str, Any]:
+    """The C names that libraries call directly."""
+    return {
+        "_cuda_setDevice": _always(None),
+        "_cuda_getDevice": _always(0),
+        "_cuda_exchangeDevice": _always(0),
+        "_cuda_maybeExchangeDevice": _always(0),
+        "_cuda_getDeviceCount": _always(1),
+        "_cuda_synchronize": _always(None),
+        "_cuda_emptyCache": ledger.empty_cache,
+        "_cuda_clearCublasWorkspaces": _always(None),
+        "_cuda_isInBadFork": _always(False),
+    }
+
+
+def accelerator_answers(streams: CurrentStream) -> dict[str, Any]:
+    """`torch.accelerator` names the same card."""
+    return {
+        "is_available": _always(True),
+        "device_count": _always(1),
+        "current_accelerator": _always(torch.device("cuda")),
+        "current_device_index": _always(0),
+        "current_device_idx": _always(0),
+        "set_device_index": _always(None),
+        "set_device_idx": _always(None),
+        "synchronize": _always(None),
+        "current_stream": lambda device=None: streams.current,
+        "set_stream": streams.set,
+    }

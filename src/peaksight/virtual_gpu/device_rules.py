@@ -1,0 +1,43 @@
+"""The build whose device rules are simulated: kernel choice, workspaces, allocator defaults."""
+
+import re
+from dataclasses import dataclass
+
+from peaksight.errors import UsageError
+from peaksight.gpus import Card
+
+DEFAULT_CUDA = "13.0"
+OLDEST, NEWEST = (2, 11), (2, 14)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceRules:
+    """What decides between kernels: torch release, CUDA release and the card's compute capability."""
+
+    torch: tuple[int, int]
+    cuda: str
+    capability: tuple[int, int]
+    multi_processor_count: int
+
+    @property
+    def build(self) -> str:
+        """As `--torch` takes it: `2.11+cu130`."""
+        return f"{self.torch[0]}.{self.torch[1]}+cu{self.cuda.replace('.', '')}"
+
+
+def rules_for(build: str, card: Card) -> DeviceRules:
+    """The rules of `build` (`2.11`, `2.14.1+cu130`, `2.13.0+cpu`) on `card`; a build without CUDA is taken as +cu130."""
+    match = re.fullmatch(r"(\d+)\.(\d+)(?:\.\d+)?(?:\S*?)(?:\+(?:cu(\d+)(\d)|cpu))?", build)
+    release = (int(match[1]), int(match[2])) if match else None
+    if release is None or not OLDEST <= release <= NEWEST:
+        raise UsageError(
+            f"No device rules for torch {build!r}: they are known for 2.11 to 2.14. Write for example --torch 2.11+cu130.",
+            slug="unknown-torch",
+        )
+    cuda = f"{match[3]}.{match[4]}" if match and match[3] else DEFAULT_CUDA
+    return DeviceRules(
+        torch=release,
+        cuda=cuda,
+        capability=card.capability,
+        multi_processor_count=card.multi_processor_count,
+    )

@@ -1,0 +1,43 @@
+"""How a virtual CUDA device is named: Python reads `cuda:k`, C++ sees `meta:k`.
+
+Note [The device trick]
+A FakeTensor answers C++ `device()` through `prim.device`. Answering `meta:k` there keeps the autograd engine,
+AccumulateGrad and streams away from CUDA device guards, which a build or a machine without a GPU cannot serve.
+Factories called from C++ then ask for `meta:k`; the mode maps a meta device with an index back to `cuda:k`.
+A meta device without an index stays what it is: transformers and accelerate use it.
+"""
+
+from typing import Any
+
+import torch
+
+
+def cpp_device(tensor: Any) -> torch.device:
+    """What C++ is told about the device of a FakeTensor."""
+    if tensor.fake_mode.in_kernel_invocation:
+        return torch.device("meta")
+    device = tensor.fake_device
+    return torch.device("meta", device.index or 0) if device.type == "cuda" else device
+
+
+def for_cpp(device: Any) -> Any:
+    """`meta:k` for whatever names a CUDA device (`"cuda"`, `torch.device("cuda:1")`, 1); anything else unchanged."""
+    if isinstance(device, int) and not isinstance(device, bool):
+        return torch.device("meta", device)
+    if isinstance(device, str) and device.partition(":")[0] == "cuda":
+        device = torch.device(device)
+    if isinstance(device, torch.device) and device.type == "cuda":
+        return torch.device("meta", device.index or 0)
+    return device
+
+
+def for_python(device: Any) -> Any:
+    """`cuda:k` for `meta:k`; anything else unchanged."""
+    if isinstance(device, torch.device) and device.type == "meta" and device.index is not None:
+        return torch.device("cuda", device.index)
+    return device
+
+
+def is_virtual_cuda(value: Any) -> bool:
+    """Whether `value` is a tensor on the virtual GPU."""
+    return isinstance(value, torch.Tensor) and value.device.type == "cuda"

@@ -1,0 +1,1 @@
+"""What the card runs: kernel choice, and memory that kernels take without returning it."""

@@ -1,0 +1,45 @@
+"""Composite operators that decompose otherwise on the card than on meta tensors.
+
+Each rule is a kernel for the dispatch key AutogradCUDA, where every caller arrives: torch.nn.functional, modules,
+C++ composites and fast paths. The mode uses the same rules for tensors that autograd skips (inference mode).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from peaksight.virtual_gpu.device_rules import DeviceRules
+from peaksight.virtual_gpu.kernels.sdpa import attention
+from peaksight.virtual_gpu.patches import Patches
+
+aten = torch.ops.aten
+
+
+def composite_rules(rules: DeviceRules) -> dict[Any, Callable]:
+    """What the card runs in place of each composite operator."""
+    return {
+        aten.scaled_dot_product_attention.default: attention(rules),
+        aten.dropout.default: _dropout,
+        aten.rms_norm.default: _rms_norm,
+    }
+
+
+def install(patches: Patches, rules: dict[Any, Callable]) -> None:
+    """Register the rules below autocast until `patches` is left."""
+    library = torch.library.Library("aten", "IMPL")  # noqa: TOR901 (destroyed with the patches)
+    patches.callback(library._destroy)
+    for op, kernel in rules.items():
+        library.impl(op.name().removeprefix("aten::"), kernel, "AutogradCUDA", allow_override=True)
+
+
+def _dropout(input: torch.Tensor, p: float, train: bool) -> torch.Tensor:
+    """Dropout on CUDA is `native_dropout`: it keeps a boolean mask, one byte an element."""
+    if 0 < p < 1 and train and input.numel():
+        return aten.native_dropout.default(input, p, True)[0]
+    return aten.dropout.default.decompose(input, p, train)
+
+
+def _rms_norm(input: torch.Tensor, normalized_shape: list[int], weight: Any = None, eps: Any = None) -> torch.Tensor:
+    """`_fused_rms_norm` keeps one fp32 statistic a row (CUDA builds, torch 2.9 on)."""
+    return aten._fused_rms_norm.default(input, normalized_shape, weight, eps)[0]

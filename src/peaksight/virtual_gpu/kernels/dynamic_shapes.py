@@ -1,0 +1,75 @@
+"""Operators whose output size depends on values: exact where the values are known, else an upper bound, which is said."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from peaksight.virtual_gpu.values import known_value
+
+aten = torch.ops.aten
+
+
+def shape_rules() -> dict[Any, Callable]:
+    """A rule `(mode, run, args, kwargs)` for each operator; `run(args, kwargs)` calls the operator's fake kernel."""
+    return {
+        aten.nonzero.default: _nonzero,
+        aten.masked_select.default: _masked_select,
+        aten.index.Tensor: _index,
+        aten.index_put.default: _index,
+        aten.index_put_.default: _index,
+        aten._unique2.default: _unique,
+    }
+
+
+def _num_true(mode: Any, mask: torch.Tensor) -> int:
+    value = known_value(mask)
+    if value is None:
+        mode.made_up_shape()
+        return mask.numel()
+    return int(torch.count_nonzero(value))
+
+
+def _empty(like: torch.Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    return like.new_empty(shape, dtype=dtype)
+
+
+def _nonzero(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+    with mode:
+        return _empty(args[0], (_num_true(mode, args[0]), args[0].dim()), torch.int64)
+
+
+def _masked_select(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+    with mode:
+        return _empty(args[0], (_num_true(mode, args[1]),), args[0].dtype)
+
+
+def _index(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+    """A boolean mask over k dimensions is k index vectors of as many elements as it has true ones."""
+    tensor, indices, *rest = args
+    with mode:
+        indices = [index for mask in indices for index in _as_vectors(mode, mask)]
+    return run((tensor, indices, *rest), kwargs)
+
+
+def _as_vectors(mode: Any, index: torch.Tensor | None) -> list[torch.Tensor | None]:
+    if index is None or index.dtype not in (torch.bool, torch.uint8):
+        return [index]
+    count = _num_true(mode, index)
+    return [_empty(index, (count,), torch.int64) for _ in range(index.dim())]
+
+
+def _unique(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, ...]:
+    tensor = args[0]
+    value = known_value(tensor)
+    if value is None:
+        mode.made_up_shape()
+    count = tensor.numel() if value is None else value.unique().numel()
+    with mode:
+        wants_inverse = len(args) > 2 and args[2]
+        wants_counts = len(args) > 3 and args[3]
+        return (
+            _empty(tensor, (count,), tensor.dtype),
+            _empty(tensor, tuple(tensor.shape) if wants_inverse else (0,), torch.int64),
+            _empty(tensor, (count,) if wants_counts else (0,), torch.int64),
+        )

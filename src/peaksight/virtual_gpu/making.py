@@ -1,0 +1,50 @@
+"""Parameters in the making: CPU tensors that will become parameters are fake, so that a 7B model costs no host memory.
+
+Everything else on the CPU is real: lengths, masks, labels and tables whose values a script reads. A factory call
+inside `Module.__init__` is taken for a parameter when it is uninitialised (`torch.empty`) or large.
+"""
+
+import sys
+from typing import Any
+
+import torch
+from torch import nn
+
+aten = torch.ops.aten
+
+UNINITIALISED = {aten.empty.memory_format, aten.empty_strided.default, aten.new_empty.default, aten.empty_like.default}
+INITIALISED = {
+    aten.zeros.default,
+    aten.ones.default,
+    aten.full.default,
+    aten.randn.default,
+    aten.rand.default,
+    aten.normal.float_float,
+    aten.eye.default,
+    aten.eye.m,
+}
+LARGE_NUMEL = 1 << 16
+
+
+def is_parameter_in_the_making(func: Any, args: tuple) -> bool:
+    """Whether the result of the CPU factory call `func(*args)` should be fake."""
+    if func in UNINITIALISED:
+        return _inside_module_init()
+    return func in INITIALISED and _numel(args) >= LARGE_NUMEL and _inside_module_init()
+
+
+def _numel(args: tuple) -> int:
+    numel = 1
+    for size in args[0] if args and isinstance(args[0], (list, tuple)) else args[:2]:
+        numel *= size if isinstance(size, int) else 1
+    return numel
+
+
+def _inside_module_init() -> bool:
+    frame = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "__init__" and code.co_varnames and isinstance(frame.f_locals.get(code.co_varnames[0]), nn.Module):
+            return True
+        frame = frame.f_back
+    return False

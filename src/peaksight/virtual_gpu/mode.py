@@ -1,0 +1,140 @@
+"""The virtual GPU's dispatch mode: device tensors are fake, everything else on the CPU is real."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+from torch.utils._pytree import tree_leaves
+
+from peaksight.virtual_gpu import values
+from peaksight.virtual_gpu.devices import cpp_device, for_python
+from peaksight.virtual_gpu.making import is_parameter_in_the_making
+from peaksight.virtual_gpu.torch_private import FakeTensor, FakeTensorMode
+
+aten = torch.ops.aten
+COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
+PRIM_DEVICE = torch.ops.prim.device.default
+
+
+class Observer(Protocol):
+    """Who is told what the virtual GPU does."""
+
+    def after(self, func: Any, args: tuple, kwargs: dict, out: Any) -> None:
+        """`func` returned `out` on the device."""
+
+    def made_up(self, what: str) -> None:
+        """A value or a shape had to be made up."""
+
+
+class VirtualGpuMode(FakeTensorMode):
+    """FakeTensorMode for one script: it fakes what touches the card and lets the rest run.
+
+    `rules` maps a composite operator to what the card runs in its place, for calls that reach the mode without
+    passing autograd (inference mode); `shapes` maps an operator whose output size depends on values to its rule.
+    """
+
+    avoid_device_init = property(lambda self: True)  # never touch a CUDA driver
+
+    def __init__(self, observer: Observer, rules: dict[Any, Callable], shapes: dict[Any, Callable]) -> None:
+        """Report to `observer`."""
+        super().__init__(allow_non_fake_inputs=True)
+        self._observer = observer
+        self._rules = rules
+        self._shapes = shapes
+        self._nested = False
+        self.moving_modules = 0
+
+    def dispatch(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run one operator: really when it stays on the host, fake when it concerns the card."""
+        if func is PRIM_DEVICE:
+            return cpp_device(args[0])
+        kwargs = dict(kwargs) if kwargs else {}
+        if "device" in kwargs:
+            kwargs["device"] = for_python(kwargs["device"])
+        if not _concerns_the_card(func, types, args, kwargs):
+            return func(*args, **kwargs)
+        if self._nested:
+            return super().dispatch(func, types, args, kwargs)
+        return self._on_card(func, types, args, kwargs)
+
+    def _on_card(self, func: Any, types: Any, args: Any, kwargs: dict) -> Any:
+        if func is aten._local_scalar_dense.default:
+            return values.read_scalar(args[0], lambda: self._observer.made_up("value"))
+        if func in self._rules or _is_composite(func):
+            with self:
+                return self._rules[func](*args, **kwargs) if func in self._rules else func.decompose(*args, **kwargs)
+        if self._leaves_the_card(func, args, kwargs):
+            return values.host_copy(args[0]).to(kwargs.get("dtype") or args[0].dtype)
+        out = self._run_fake(func, types, args, kwargs)
+        if out is NotImplemented:
+            return out
+        self._observer.after(func, args, kwargs, out)
+        if isinstance(func, torch._ops.OpOverload):
+            values.follow(func, args, kwargs, out)
+            if _writes_to_host(func, args):
+                return args[0]
+        return out
+
+    def _run_fake(self, func: Any, types: Any, args: Any, kwargs: dict) -> Any:
+        kwargs.pop("generator", None)
+        shape_rule = self._shapes.get(func)
+        self._nested = True
+        try:
+            if shape_rule is not None:
+                return shape_rule(self, lambda a, k: super(VirtualGpuMode, self).dispatch(func, types, a, k), args, kwargs)
+            return super().dispatch(func, types, args, kwargs)
+        finally:
+            self._nested = False
+
+    def made_up_shape(self) -> None:
+        """A shape rule used an upper bound."""
+        self._observer.made_up("shape")
+
+    def _leaves_the_card(self, func: Any, args: Any, kwargs: dict) -> bool:
+        """A device-to-host copy of anything but a module's own tensors, which stay fake."""
+        device = kwargs.get("device")
+        return (
+            func is aten._to_copy.default
+            and device is not None
+            and device.type == "cpu"
+            and not self.moving_modules
+            and not isinstance(args[0], nn.Parameter)
+        )
+
+
+def _concerns_the_card(func: Any, types: Any, args: Any, kwargs: dict) -> bool:
+    if any(issubclass(t, FakeTensor) for t in types):
+        return True
+    device = kwargs.get("device")
+    if device is not None and device.type != "cpu":
+        return True
+    return is_parameter_in_the_making(func, args)
+
+
+_COMPOSITE: dict[Any, bool] = {}
+
+
+def _is_composite(func: Any) -> bool:
+    known = _COMPOSITE.get(func)
+    if known is None:
+        known = _COMPOSITE[func] = isinstance(func, torch._ops.OpOverload) and func.has_kernel_for_dispatch_key(COMPOSITE)
+    return known
+
+
+def _writes_to_host(func: Any, args: Any) -> bool:
+    """An in-place write from the card into a real host tensor: the tensor itself is the result."""
+    schema = func._schema
+    return bool(
+        schema.is_mutable
+        and args
+        and type(args[0]) is torch.Tensor
+        and schema.arguments[0].alias_info is not None
+        and schema.arguments[0].alias_info.is_write
+    )
+
+
+def device_storages(out: Any) -> list[Any]:
+    """The storages of every virtual CUDA tensor in `out`."""
+    leaves = (out,) if isinstance(out, FakeTensor) else tree_leaves(out)
+    return [t.untyped_storage() for t in leaves if isinstance(t, FakeTensor) and t.fake_device.type == "cuda"]

@@ -1,0 +1,126 @@
+"""Parameters and modules: fake parameters keep their identity, and every call of a module is followed."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from weakref import WeakSet
+
+import torch
+from torch import nn
+from torch.utils.weak import WeakIdKeyDictionary
+
+from peaksight.records import Role
+from peaksight.virtual_gpu.births import Ledger
+from peaksight.virtual_gpu.mode import VirtualGpuMode
+from peaksight.virtual_gpu.patches import Patches
+from peaksight.virtual_gpu.torch_private import FakeTensor
+from peaksight.virtual_gpu.training_loop import TrainingLoop
+
+
+class Parameters:
+    """Every parameter of the run, by weak reference; says which storages hold parameters, gradients and buffers."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        """Marks storages in `ledger`."""
+        self._ledger = ledger
+        self._all = WeakIdKeyDictionary()  # a WeakSet would compare tensors with ==
+        self._roots: WeakSet[nn.Module] = WeakSet()
+
+    def add(self, parameter: Any) -> None:
+        """A parameter was made."""
+        self._all[parameter] = None
+        self._mark(parameter, Role.PARAMETER)
+
+    def add_module(self, module: nn.Module) -> None:
+        """A module was moved or called: its buffers are known from now on."""
+        if module not in self._roots:
+            self._roots.add(module)
+            self.mark()
+
+    def mark(self) -> None:
+        """Say of every storage that holds a parameter, a gradient or a buffer what it is."""
+        for parameter in self._all:
+            self._mark(parameter, Role.PARAMETER)
+            if parameter.grad is not None:
+                self._mark(parameter.grad, Role.GRADIENT)
+        for module in self._roots:
+            for buffer in module.buffers():
+                self._mark(buffer, Role.BUFFER)
+
+    def mark_state(self, optimizer: torch.optim.Optimizer) -> None:
+        """Say of every tensor in the optimizer's state that it is optimizer state."""
+        for state in optimizer.state.values():
+            for tensor in _tensors(state):
+                self._mark(tensor, Role.OPTIMIZER_STATE)
+
+    def _mark(self, tensor: Any, role: Role) -> None:
+        if isinstance(tensor, FakeTensor) and tensor.layout == torch.strided:
+            self._ledger.mark(tensor.untyped_storage(), role)
+
+
+def _tensors(state: Any) -> Iterator[torch.Tensor]:
+    if isinstance(state, torch.Tensor):
+        yield state
+    elif isinstance(state, dict):
+        for value in state.values():
+            yield from _tensors(value)
+    elif isinstance(state, (list, tuple)):
+        for value in state:
+            yield from _tensors(value)
+
+
+def install(patches: Patches, mode: VirtualGpuMode, loop: TrainingLoop, parameters: Parameters) -> None:
+    """Follow modules and keep parameters fake until `patches` is left."""
+    patches.set(torch.utils, "swap_tensors", _take_over)
+    _make_parameters_fake(patches, mode, parameters)
+    _follow_calls(patches, loop, parameters)
+    _follow_moves(patches, mode, parameters)
+
+
+def _take_over(parameter: Any, moved: Any) -> Any:
+    """`Module._apply` swaps fake parameters; swap_tensors refuses because of weak references, so the data moves."""
+    with torch.no_grad():
+        parameter.data = moved.data
+    parameter.fake_device = moved.fake_device
+    return parameter
+
+
+def _make_parameters_fake(patches: Patches, mode: VirtualGpuMode, parameters: Parameters) -> None:
+    make = nn.Parameter.__new__
+
+    def make_fake(cls: type, data: Any = None, requires_grad: bool = True) -> Any:
+        if type(data) in (torch.Tensor, nn.Parameter) and data.device.type == "cpu" and data.layout == torch.strided:
+            data = mode.from_tensor(data.detach())
+        made = make(cls, data, requires_grad)
+        if isinstance(made, FakeTensor):
+            parameters.add(made)
+        return made
+
+    patches.set(nn.Parameter, "__new__", staticmethod(make_fake))
+
+
+def _follow_calls(patches: Patches, loop: TrainingLoop, parameters: Parameters) -> None:
+    call = nn.Module.__call__
+
+    def followed(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        if not loop.is_running:
+            parameters.add_module(module)
+        with loop.running(module):
+            return call(module, *args, **kwargs)
+
+    patches.set(nn.Module, "__call__", followed)
+
+
+def _follow_moves(patches: Patches, mode: VirtualGpuMode, parameters: Parameters) -> None:
+    apply: Callable = nn.Module._apply
+
+    def followed(module: nn.Module, fn: Callable, recurse: bool = True) -> Any:
+        mode.moving_modules += 1
+        try:
+            return apply(module, fn, recurse)
+        finally:
+            mode.moving_modules -= 1
+            if not mode.moving_modules:
+                parameters.add_module(module)
+                parameters.mark()
+
+    patches.set(nn.Module, "_apply", followed)

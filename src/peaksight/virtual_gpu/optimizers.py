@@ -1,0 +1,42 @@
+"""Optimizers: the defaults of the card, and the end of each step."""
+
+from typing import Any
+
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from peaksight.records import Phase
+from peaksight.virtual_gpu.modules import Parameters
+from peaksight.virtual_gpu.patches import Patches
+from peaksight.virtual_gpu.torch_private import FakeTensor, optimizer_module
+from peaksight.virtual_gpu.training_loop import TrainingLoop
+
+
+def install(patches: Patches, loop: TrainingLoop, parameters: Parameters) -> None:
+    """Follow every optimizer until `patches` is left."""
+    _allow_foreach(patches)
+    stepping = _Stepping(loop, parameters)
+    patches.callback(register_optimizer_step_pre_hook(stepping.begin).remove)
+    patches.callback(register_optimizer_step_post_hook(stepping.end).remove)
+
+
+def _allow_foreach(patches: Patches) -> None:
+    """Optimizers test `type(p)` before they take the foreach or fused path: FakeTensor is as good as Tensor."""
+    supported = optimizer_module._foreach_supported_types
+    supported.append(FakeTensor)
+    patches.callback(supported.remove, FakeTensor)
+
+
+class _Stepping:
+    """Hooks around `Optimizer.step`."""
+
+    def __init__(self, loop: TrainingLoop, parameters: Parameters) -> None:
+        self._loop, self._parameters = loop, parameters
+
+    def begin(self, optimizer: Any, args: tuple, kwargs: dict) -> None:
+        self._parameters.mark()
+        self._loop.enter(Phase.OPTIMIZER)
+
+    def end(self, optimizer: Any, args: tuple, kwargs: dict) -> None:
+        self._loop.leave(Phase.OPTIMIZER)
+        self._parameters.mark_state(optimizer)
+        self._loop.optimizer_stepped(optimizer)

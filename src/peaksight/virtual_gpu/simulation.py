@@ -1,0 +1,69 @@
+"""One simulated run: the script on the virtual GPU, from its first line to the capture."""
+
+import os
+import time
+from collections.abc import Callable
+
+import torch
+
+from peaksight.gpus import Card
+from peaksight.records import Capture, ScriptCommand, StepPeak, Versions
+from peaksight.virtual_gpu.card import VirtualGpu
+from peaksight.virtual_gpu.device_rules import rules_for
+from peaksight.virtual_gpu.script import Scratch, run_script
+from peaksight.virtual_gpu.stopping import StopSimulation
+from peaksight.virtual_gpu.torch_private import check_release
+
+
+def simulate(
+    command: ScriptCommand,
+    *,
+    card: Card,
+    device_rules: str | None = None,
+    max_steps: int | None = None,
+    on_step: Callable[[StepPeak], None] | None = None,
+) -> Capture:
+    """Run `command` on a virtual `card` and return what it allocated.
+
+    `device_rules` is a build as `--torch` takes it (`2.11+cu130`), by default the installed one. The run stops by
+    itself at the steady state, or after `max_steps`; `on_step` is called at the end of each step.
+    """
+    check_release()
+    started = time.perf_counter()
+    rules = rules_for(device_rules or torch.__version__, card)
+    gpu = VirtualGpu(card, rules, script_dir=_script_dir(command), max_steps=max_steps, on_step=on_step)
+    with Scratch() as scratch, gpu:
+        finished, script_exit = _run(command)
+    ledger, allocator = gpu.ledger, gpu.ledger.allocator
+    return Capture(
+        argv=command.argv,
+        gpu=card.name,
+        versions=Versions(installed=torch.__version__, device_rules=rules.build),
+        allocations=tuple(birth.record() for birth in ledger.births),
+        steps=tuple(ledger.steps),
+        peak_tick=ledger.peak_tick,
+        peak_allocated_bytes=ledger.peak_allocated_bytes,
+        peak_reserved_bytes=ledger.peak_reserved_bytes,
+        peak_requested_bytes=ledger.peak_requested_bytes,
+        peak_active_bytes=ledger.peak_active_bytes,
+        not_simulated=gpu.approximations.records() + scratch.notes(),
+        writes=scratch.writes(),
+        finished=finished,
+        script_exit=script_exit,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _run(command: ScriptCommand) -> tuple[str, int]:
+    """Why the run ended, and the script's exit code."""
+    try:
+        exit_code = run_script(command)
+    except StopSimulation as stop:
+        return stop.reason, 0
+    except KeyboardInterrupt:
+        return "interrupted", 130
+    return ("failed" if exit_code else "script"), exit_code
+
+
+def _script_dir(command: ScriptCommand) -> str:
+    return os.getcwd() if command.is_module else os.path.dirname(os.path.abspath(command.target))

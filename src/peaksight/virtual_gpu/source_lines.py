@@ -1,0 +1,68 @@
+"""Which line of the person's own code is running: the innermost one, and the library frame below it."""
+
+import os
+import sys
+import sysconfig
+from functools import lru_cache
+from types import FrameType
+from typing import NamedTuple
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_INSTALLED = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib", "platstdlib")})
+# Frames that every operation passes through: they say nothing about where it came from.
+_PLUMBING = ("torch/_ops.py", "torch/_library/", "torch/utils/_contextlib.py", "torch/overrides.py", "torch/_compile.py")
+
+
+class Lines(NamedTuple):
+    """`source` is the person's innermost line (`train.py:88`), `library` the innermost library frame; both may be empty."""
+
+    source: str
+    library: str
+
+
+NOWHERE = Lines("", "")
+
+
+class SourceLines:
+    """Names source lines relative to the script's directory."""
+
+    def __init__(self, script_dir: str) -> None:
+        """Files under `script_dir` are named relative to it, other files of the person by their path."""
+        self._script_dir = os.path.abspath(script_dir)
+        self._names: dict[str, tuple[bool, str] | None] = {}
+
+    def current(self) -> Lines:
+        """The lines that are running; costs a walk up the Python stack."""
+        frame: FrameType | None = sys._getframe(1)
+        library = ""
+        while frame is not None:
+            filename = frame.f_code.co_filename
+            known = self._names.get(filename, False)
+            if known is False:
+                known = self._names[filename] = self._classify(filename)
+            if known is not None:
+                if known[0]:
+                    return Lines(f"{known[1]}:{frame.f_lineno}", library)
+                library = library or f"{known[1]}:{frame.f_lineno}"
+            frame = frame.f_back
+        return Lines("", library)
+
+    def _classify(self, filename: str) -> tuple[bool, str] | None:
+        """(is the person's own, name to print); None for frames of peaksight, of plumbing and without a file."""
+        if filename.startswith("<") or filename.startswith(_PACKAGE):
+            return None
+        for root in _INSTALLED:
+            if filename.startswith(root + os.sep):
+                name = _below_packages(filename[len(root) + 1 :])
+                return None if name.startswith(_PLUMBING) else (False, name)
+        return True, _relative(filename, self._script_dir)
+
+
+@lru_cache(maxsize=None)
+def _below_packages(name: str) -> str:
+    return name.partition("site-packages/")[2] or name
+
+
+def _relative(filename: str, script_dir: str) -> str:
+    path = os.path.abspath(filename)
+    return os.path.relpath(path, script_dir) if path.startswith(script_dir + os.sep) else path

@@ -1,0 +1,42 @@
+"""What torch itself answers otherwise on the virtual GPU: compile runs eagerly, fake tensors are not announced."""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from peaksight.virtual_gpu.approximations import Approximations
+from peaksight.virtual_gpu.patches import Patches
+from peaksight.virtual_gpu.source_lines import SourceLines
+from peaksight.virtual_gpu.torch_private import FakeTensor, fake_tensor, subclasses
+
+
+class _NobodysTensor:
+    """Nothing is an instance of it."""
+
+
+def install(patches: Patches, approximations: Approximations, lines: SourceLines) -> None:
+    """Answer for a card until `patches` is left."""
+    _answer_device(patches)
+    _run_eagerly(patches, approximations, lines)
+    # Libraries ask `isinstance(x, torch._subclasses.FakeTensor)` to find out that they are being traced, and skip
+    # what depends on values; the card does not skip it.
+    patches.set(subclasses, "FakeTensor", _NobodysTensor)
+
+
+def _answer_device(patches: Patches) -> None:
+    """Ask the fake device where torch asks C++; see Note [The device trick]."""
+    patches.set(fake_tensor, "init_gpu_context", lambda device: None)
+    patches.set(FakeTensor, "is_cuda", property(lambda tensor: tensor.fake_device.type == "cuda"))
+    patches.set(FakeTensor, "is_meta", property(lambda tensor: tensor.device.type == "meta"))
+    patches.set(FakeTensor, "is_cpu", property(lambda tensor: tensor.fake_device.type == "cpu"))
+    patches.set(FakeTensor, "get_device", lambda tensor: -1 if tensor.fake_device.index is None else tensor.fake_device.index)
+
+
+def _run_eagerly(patches: Patches, approximations: Approximations, lines: SourceLines) -> None:
+    def compile_nothing(model: Any = None, **options: Any) -> Any:
+        approximations.note("compile", lines.current().source)
+        return model if model is not None else lambda function: function
+
+    patches.set(torch, "compile", compile_nothing)
+    patches.set(nn.Module, "compile", lambda module, *args, **kwargs: approximations.note("compile", lines.current().source))

@@ -1,0 +1,87 @@
+"""The private names of torch that the virtual GPU stands on, in one place, each probed before a run.
+
+A release that lacks one of them is refused by name instead of giving a wrong number.
+"""
+
+import torch
+import torch._subclasses as subclasses
+import torch._subclasses.fake_tensor as fake_tensor
+import torch.optim.optimizer as optimizer_module
+import torch.utils.data.dataloader as dataloader_module
+from torch._C import DispatchKey, DispatchKeySet
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.overrides import _len_torch_function_stack, _pop_mode, _push_mode
+from torch.utils._python_dispatch import _disable_current_modes
+
+from peaksight.errors import UnsupportedError
+
+__all__ = [
+    "FakeTensor",
+    "FakeTensorMode",
+    "autocast_excluded",
+    "check_release",
+    "current_autograd_node",
+    "default_device",
+    "fake_tensor",
+    "function_modes_off",
+    "modes_off",
+    "next_sequence_nr",
+    "optimizer_module",
+    "subclasses",
+]
+
+PROBES: tuple[tuple[object, str], ...] = (
+    (fake_tensor, "_DISPATCH_META_HANDLERS"),
+    (FakeTensorMode, "avoid_device_init"),
+    (FakeTensorMode, "_dispatch_impl"),
+    (FakeTensor, "fake_device"),
+    (torch._C, "_current_autograd_node"),
+    (torch._C._autograd, "_get_sequence_nr"),
+    (torch._C, "_ExcludeDispatchKeyGuard"),
+    (torch.autograd.graph, "_engine_run_backward"),
+    (optimizer_module, "_foreach_supported_types"),
+    (torch.utils, "swap_tensors"),
+    (dataloader_module, "_BaseDataLoaderIter"),
+    (dataloader_module, "_SingleProcessDataLoaderIter"),
+)
+
+current_autograd_node = torch._C._current_autograd_node
+next_sequence_nr = torch._C._autograd._get_sequence_nr
+
+
+def check_release() -> None:
+    """Raise UnsupportedError when this torch lacks a name that the virtual GPU needs."""
+    missing = [f"{getattr(owner, '__name__', owner)}.{name}" for owner, name in PROBES if not hasattr(owner, name)]
+    if missing:
+        raise UnsupportedError(
+            f"Can't simulate on torch {torch.__version__}: it has no {missing[0]}. Install torch 2.13 or 2.14.",
+            slug="torch-release",
+        )
+
+
+def autocast_excluded() -> torch._C._ExcludeDispatchKeyGuard:
+    """A context in which the autocast kernels of CUDA are skipped."""
+    return torch._C._ExcludeDispatchKeyGuard(DispatchKeySet(DispatchKey.AutocastCUDA))
+
+
+def modes_off():
+    """A context with no dispatch mode: operations on real tensors run as if there were no virtual GPU."""
+    return _disable_current_modes()
+
+
+class function_modes_off:  # noqa: N801 (used as a context manager, like torch.no_grad)
+    """A context with no function mode."""
+
+    def __enter__(self) -> None:
+        """Take every function mode off the stack."""
+        self._modes = [_pop_mode() for _ in range(_len_torch_function_stack())]
+
+    def __exit__(self, *exc_info: object) -> None:
+        """Put them back in order."""
+        for mode in reversed(self._modes):
+            _push_mode(mode)
+
+
+def default_device() -> torch.device | None:
+    """The device of `with torch.device(...)` or `torch.set_default_device`, None without one."""
+    return torch.utils._device.CURRENT_DEVICE

@@ -1,0 +1,123 @@
+"""Where the training loop is: step, phase, running module; and when enough steps were seen."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
+
+from peaksight.records import Phase
+from peaksight.units import MIB
+from peaksight.virtual_gpu.stopping import StopSimulation
+
+MIN_STEPS = 3
+MAX_STEPS = 20
+STEADY_WITHIN_BYTES = MIB
+
+
+class ModuleTree:
+    """Module paths (FQN) behind the class name of the root module, as torch's ModTracker prints them."""
+
+    def __init__(self) -> None:
+        """No module is known before its root is first called."""
+        self._paths: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+
+    def path_of(self, module: Any) -> str:
+        """The path of `module`; an unknown one is taken as a root and names everything below it."""
+        path = self._paths.get(module)
+        if path is None:
+            root = type(module).__name__
+            for name, child in module.named_modules():
+                self._paths.setdefault(child, f"{root}.{name}" if name else root)
+            path = self._paths[module]
+        return path
+
+
+class TrainingLoop:
+    """Follows one script through its steps.
+
+    A step is one pass in which every optimizer seen so far has stepped. `on_step_end(step)` is called at its
+    end and returns the peak allocated bytes of the step; the run stops when two steps in a row peak alike (within
+    `STEADY_WITHIN_BYTES`, after `MIN_STEPS`), after `max_steps`, or after `MAX_STEPS` that never agree.
+    """
+
+    def __init__(self, *, max_steps: int | None, on_step_end: Callable[[int], int]) -> None:
+        """Start in step 1, phase init; `max_steps` None stops at the steady state."""
+        self.step = 1
+        self.modules = ModuleTree()
+        self._max_steps = max_steps
+        self._on_step_end = on_step_end
+        self._phases: list[Phase] = []
+        self._running: list[Any] = []
+        self._seen: WeakSet[Any] = WeakSet()
+        self._stepped: WeakSet[Any] = WeakSet()
+        self._peaks: list[int] = []
+        self._has_run_forward = False
+
+    @property
+    def phase(self) -> Phase:
+        """The phase of an allocation made at this moment."""
+        if self._phases:
+            return self._phases[-1]
+        if self._running and not self._running[0].training:
+            return Phase.EVALUATION
+        return Phase.FORWARD if self._has_run_forward else Phase.INIT
+
+    @property
+    def module(self) -> str:
+        """The path of the innermost running module, empty outside of any."""
+        return self.modules.path_of(self._running[-1]) if self._running else ""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a module's forward is running."""
+        return bool(self._running)
+
+    @contextmanager
+    def within(self, phase: Phase) -> Iterator[None]:
+        """Whatever happens inside belongs to `phase`."""
+        self.enter(phase)
+        try:
+            yield
+        finally:
+            self.leave(phase)
+
+    def enter(self, phase: Phase) -> None:
+        """`phase` begins."""
+        self._phases.append(phase)
+
+    def leave(self, phase: Phase) -> None:
+        """`phase` ends, and with it whatever began inside it and was cut short by an exception."""
+        while self._phases and self._phases.pop() is not phase:
+            pass
+
+    @contextmanager
+    def running(self, module: Any) -> Iterator[None]:
+        """`module` is running its forward."""
+        if not self._running:
+            self.modules.path_of(module)
+        self._has_run_forward = True
+        self._running.append(module)
+        try:
+            yield
+        finally:
+            self._running.pop()
+
+    def optimizer_stepped(self, optimizer: Any) -> None:
+        """Count an optimizer's step; raises StopSimulation when enough was seen."""
+        self._seen.add(optimizer)
+        self._stepped.add(optimizer)
+        if len(self._stepped) < len(self._seen):
+            return
+        self._stepped.clear()
+        self._peaks.append(self._on_step_end(self.step))
+        reason = self._reason_to_stop()
+        if reason:
+            raise StopSimulation(reason)
+        self.step += 1
+
+    def _reason_to_stop(self) -> str | None:
+        if self._max_steps is not None:
+            return "steps" if self.step >= self._max_steps else None
+        if self.step >= MIN_STEPS and abs(self._peaks[-1] - self._peaks[-2]) <= STEADY_WITHIN_BYTES:
+            return "steady"
+        return "unsteady" if self.step >= MAX_STEPS else None

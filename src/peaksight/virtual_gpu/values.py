@@ -1,0 +1,135 @@
+"""Values on the virtual GPU: what derives from real data keeps its values, the rest gets stand-ins.
+
+Masks, lengths and labels decide shapes and branches (`mask.all()`, `lengths.max().item()`, `nonzero`), so small
+integer and boolean tensors carry their real values through device operations, on the CPU and beside the fake
+ones. Values that depend on parameters or activations cannot be known: reading one gives a stand-in (1.0, 1,
+False), which is noted.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._pytree import tree_leaves, tree_map
+
+from peaksight.virtual_gpu.torch_private import FakeTensor
+
+aten = torch.ops.aten
+
+MAX_EXACT_NUMEL = 1 << 20
+MAX_FLOAT_NUMEL = 1 << 12
+STAND_INS = {"floating": 1.0, "integer": 1, "bool": False}
+# On finite values these give the same answer everywhere: a training run that works is assumed to be finite.
+ON_FINITE_VALUES = {aten.isnan.default: False, aten.isinf.default: False, aten.isfinite.default: True}
+# The gradients of a run that works are finite, so `found_inf` keeps the zero it was made with.
+KEEPS_FOUND_INF = aten._amp_foreach_non_finite_check_and_unscale_.default
+
+
+def stand_in(dtype: torch.dtype) -> float | int | bool:
+    """The value given for one that cannot be known."""
+    if dtype == torch.bool:
+        return STAND_INS["bool"]
+    return STAND_INS["floating" if dtype.is_floating_point or dtype.is_complex else "integer"]
+
+
+def known_value(tensor: Any) -> torch.Tensor | None:
+    """The real values of `tensor`, on the CPU, or None."""
+    if not isinstance(tensor, FakeTensor):
+        return tensor if tensor.device.type == "cpu" else None
+    value, family = getattr(tensor, "_peaksight_value", (None, None))
+    return value if value is not None and family.valid else None
+
+
+def host_copy(tensor: torch.Tensor) -> torch.Tensor:
+    """A real CPU tensor for `tensor.cpu()`: its values if known, else stand-ins that cost no memory until touched."""
+    value = known_value(tensor)
+    if value is not None:
+        return value.clone()
+    if tensor.numel() <= MAX_FLOAT_NUMEL:
+        return torch.full(tensor.shape, stand_in(tensor.dtype), dtype=tensor.dtype)
+    pages = torch.from_numpy(np.zeros(tensor.numel() * tensor.dtype.itemsize, dtype=np.uint8))
+    return pages.view(tensor.dtype).view(tensor.shape)
+
+
+class _Family:
+    """Shared by a value and its views: one write that cannot be followed makes all of them unknown."""
+
+    __slots__ = ("valid",)
+
+    def __init__(self) -> None:
+        self.valid = True
+
+
+def follow(func: Any, args: tuple, kwargs: dict, out: Any) -> None:
+    """After `out = func(*args)` on the virtual GPU: compute the values of `out` where all inputs have theirs."""
+    if func in ON_FINITE_VALUES:
+        _attach(out, torch.tensor(ON_FINITE_VALUES[func]).expand(out.shape), _Family())
+    elif isinstance(out, FakeTensor) and _is_small(out) and func is not KEEPS_FOUND_INF:
+        _follow_small(func, args, kwargs, out)
+    elif func._schema.is_mutable and func is not KEEPS_FOUND_INF:
+        _forget_written(func, args, kwargs)
+
+
+def _follow_small(func: Any, args: tuple, kwargs: dict, out: FakeTensor) -> None:
+    inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    value = None
+    if torch.Tag.nondeterministic_seeded not in func.tags and not func.name().startswith("aten::empty"):
+        value = _compute(func, args, kwargs, inputs)
+    if value is None or value.shape != out.shape:
+        _forget_written(func, args, kwargs)
+        return
+    if func is aten._to_copy.default and value is args[0]:
+        value = value.clone()
+    family = getattr(inputs[0], "_peaksight_value", (None, None))[1] if func.is_view or func._schema.is_mutable else None
+    _attach(out, value, family or _Family())
+
+
+def _compute(func: Any, args: tuple, kwargs: dict, inputs: list[torch.Tensor]) -> torch.Tensor | None:
+    if not all(_is_small(tensor) and known_value(tensor) is not None for tensor in inputs):
+        return None
+    try:
+        args, kwargs = tree_map(_to_host, (args, kwargs))
+        if "device" in kwargs:
+            kwargs["device"] = torch.device("cpu")
+        result = func(*args, **kwargs)
+    except (RuntimeError, NotImplementedError, TypeError, IndexError, ValueError):
+        return None
+    return result if isinstance(result, torch.Tensor) else None
+
+
+def _to_host(leaf: Any) -> Any:
+    return known_value(leaf) if isinstance(leaf, FakeTensor) else leaf
+
+
+def _is_small(tensor: torch.Tensor) -> bool:
+    limit = MAX_FLOAT_NUMEL if tensor.dtype.is_floating_point or tensor.dtype.is_complex else MAX_EXACT_NUMEL
+    return tensor.layout == torch.strided and tensor.numel() <= limit
+
+
+def _forget_written(func: Any, args: tuple, kwargs: dict) -> None:
+    for argument, value in zip(func._schema.arguments, args, strict=False):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            _forget(value)
+    if "out" in kwargs:
+        _forget(kwargs["out"])
+
+
+def _forget(written: Any) -> None:
+    for tensor in tree_leaves(written):
+        family = getattr(tensor, "_peaksight_value", (None, None))[1]
+        if family is not None:
+            family.valid = False
+
+
+def _attach(tensor: Any, value: torch.Tensor, family: _Family) -> None:
+    tensor._peaksight_value = (value, family)
+
+
+def read_scalar(tensor: torch.Tensor, on_stand_in: Callable[[], None]) -> float | int | bool:
+    """The answer to `tensor.item()`; `on_stand_in` is called when it had to be made up."""
+    value = known_value(tensor)
+    if value is not None:
+        return value.item()
+    on_stand_in()
+    return stand_in(tensor.dtype)
