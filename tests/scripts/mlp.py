@@ -25,4 +25,4 @@ for step in range(1, args.steps + 1):
     optimizer.step()
     optimizer.zero_grad()
     print("step", step, "loss", loss.item())
-    torch.save(model.state_dict(), "checkpoint.pt")
+    torch.save({"step": step}, "checkpoint.pt")

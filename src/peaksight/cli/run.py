@@ -1,7 +1,6 @@
 """`peaksight run`: simulate a script and report its peak."""
 
 import time
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -65,12 +64,28 @@ def run(words: tuple[str, ...], is_module: bool, **options: Any) -> int:
 
 def _run(command: ScriptCommand, options: RunOptions) -> int:
     card, output = options.card, Output()
+    progress = _Progress(output)
     _refuse_overwrite(options)
     with stdout_on_stderr() if options.json == _STDOUT else nullcontext():
-        capture = _simulate(command, card, options, output)
+        capture = _simulate(command, card, options, progress)
     report = build_report(capture, card, reserved_by_others_bytes=options.reserved_by_others)
     _publish(report, options, output)
+    if _exit_code(report) == NO_ANSWER:
+        output.say(f"{stopped_line(report, progress.num_steps)}.")
     return _exit_code(report)
+
+
+class _Progress:
+    """Says each finished step, and counts them."""
+
+    def __init__(self, output: Output) -> None:
+        self.num_steps = 0
+        self._output = output
+        self._started = time.perf_counter()
+
+    def __call__(self, step: StepPeak) -> None:
+        self.num_steps += 1
+        self._output.say(progress_line(step, time.perf_counter() - self._started))
 
 
 def _refuse_overwrite(options: RunOptions) -> None:
@@ -81,32 +96,19 @@ def _refuse_overwrite(options: RunOptions) -> None:
         )
 
 
-def _simulate(command: ScriptCommand, card: Card, options: RunOptions, output: Output) -> Capture:
+def _simulate(command: ScriptCommand, card: Card, options: RunOptions, progress: _Progress) -> Capture:
     """Run the script; torch is imported here, for it takes seconds that `--help` need not wait for."""
     from peaksight.virtual_gpu import simulate
 
-    return simulate(
-        command,
-        card=card,
-        device_rules=options.torch,
-        max_steps=options.steps,
-        on_step=_progress(output),
-    )
-
-
-def _progress(output: Output) -> Callable[[StepPeak], None]:
-    started = time.perf_counter()
-    return lambda step: output.say(progress_line(step, time.perf_counter() - started))
+    return simulate(command, card=card, device_rules=options.torch, max_steps=options.steps, on_step=progress)
 
 
 def _publish(report: Report, options: RunOptions, output: Output) -> None:
-    """Show the report, or for a run without an answer how far it got, and write the JSON that was asked for."""
+    """Show the report unless the script failed, and write the JSON that was asked for."""
     if options.json == _STDOUT:
         output.print(report_to_json(report))
     elif report.finished != "failed":
         output.show(report)
-    if _exit_code(report) == NO_ANSWER:
-        output.say(f"{stopped_line(report)}.")
     if options.json and options.json != _STDOUT:
         options.json.write_text(report_to_json(report), encoding="utf-8")
         output.say(f"Wrote {options.json}")

@@ -66,11 +66,11 @@ def ending(report: Report) -> str:
     return f"{_FINISHED[report.finished]} after {_steps(len(report.steps))}"
 
 
-def stopped_line(report: Report) -> str:
-    """How far a run got that gives no answer, in one line."""
-    if not report.steps:
+def stopped_line(report: Report, num_steps: int) -> str:
+    """How far a run got that gives no answer, in one line; `num_steps` is how many steps it finished."""
+    if num_steps == 0:
         return f"{_FINISHED[report.finished]} in step 1: no answer"
-    return f"{ending(report)}: no answer; {_need(report)}"
+    return f"{_FINISHED[report.finished]} after {_steps(num_steps)}: no answer; {_need(report)}"
 
 
 def progress_line(step: StepPeak, seconds: float) -> str:

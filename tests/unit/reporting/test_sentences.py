@@ -38,7 +38,7 @@ def test_a_run_cut_short_gives_no_answer():
     report = report_of(WEIGHTS, fits=None, finished="interrupted")
 
     assert verdict(report).startswith("No answer for an NVIDIA H100 80GB HBM3: predicted peak so far 8.00 GiB")
-    assert stopped_line(report).startswith("interrupted after 3 steps: no answer")
+    assert stopped_line(report, 3).startswith("interrupted after 3 steps: no answer")
 
 
 def test_a_script_that_never_used_the_card():
@@ -48,7 +48,7 @@ def test_a_script_that_never_used_the_card():
 
 def test_a_script_that_failed_in_its_first_step():
     """No step was finished, so no peak is told."""
-    assert stopped_line(report_of(WEIGHTS, steps=(), finished="failed")) == "the script failed in step 1: no answer"
+    assert stopped_line(report_of(WEIGHTS, finished="failed"), 0) == "the script failed in step 1: no answer"
 
 
 def test_moments():
