@@ -4,6 +4,7 @@ import contextlib
 import csv
 import glob
 import gzip
+import importlib
 import io
 import json
 import logging
@@ -142,6 +143,8 @@ def names():
         file.write("through an old link")
     show("old link", open("data/old_link.txt").read())
     attempt("loop", lambda: (os.symlink("loop", "loop"), open("loop")))
+    attempt("loop entry", lambda: [entry.is_file() for entry in os.scandir(".") if entry.name == "loop"])
+    os.unlink("loop")
     os.unlink("link_to_data")
     show("link gone", os.path.lexists("link_to_data"), os.path.exists("data"))
     os.mkdir("link_to_data")
@@ -322,6 +325,7 @@ def modules():
     os.makedirs("written_package")
     pathlib.Path("written_package/__init__.py").write_text("from written_package.inner import value\n")
     pathlib.Path("written_package/inner.py").write_text("value = 43\n")
+    importlib.invalidate_caches()
     import written_module
     import written_package
 

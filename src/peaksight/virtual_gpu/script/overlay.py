@@ -43,7 +43,13 @@ class Overlay:
     def backing(self, path: str) -> str:
         """The real path of what the run sees at `path`; one that does not exist if it sees nothing."""
         upper = self.upper_path(path)
-        return upper if _lexists(upper) or self._hidden(path) else path
+        try:
+            lstat(upper)
+        except FileNotFoundError:
+            return upper if self._hidden(path) else path
+        except NotADirectoryError:
+            pass
+        return upper
 
     def exists(self, path: str) -> bool:
         """Whether the run sees anything at `path`, be it a broken link."""

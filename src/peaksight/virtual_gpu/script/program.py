@@ -54,7 +54,7 @@ def find_program(command: ScriptCommand) -> Program:
         return _find_in_directory(command.target)
     if not os.path.exists(command.target):
         raise _cannot_run(command.target, "there is no such file. Give the path of a script, or -m and a module.")
-    return Program(file=os.path.abspath(command.target), argv0=command.target)
+    return Program(file=os.path.join(os.getcwd(), command.target), argv0=command.target)
 
 
 def _find_in_directory(directory: str) -> Program:

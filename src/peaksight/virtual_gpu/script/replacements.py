@@ -1,11 +1,11 @@
 """What stands for which function while a scratch is in force, wherever a module keeps it."""
 
 import builtins
+import gc
 import io
 import os
 import sys
 from collections.abc import Callable, Iterator
-from types import ModuleType
 from typing import Any
 
 from peaksight.virtual_gpu.patches import Patches
@@ -27,24 +27,36 @@ _READ = ("stat", "access", "statvfs", "pathconf", "getxattr", "listxattr", "chdi
 _CHANGE = ("chmod", "chown", "utime", "truncate", "setxattr", "removexattr", "chflags")
 _MAKE = ("mkdir", "mkfifo", "mknod")
 # The import system works on the real files, see `imports`.
-_LEFT_ALONE = ("posix", "_io", "_frozen_importlib_external")
+_LEFT_ALONE = {"posix", "_io", "_frozen_importlib_external"}
 
 
 def install(patches: Patches) -> None:
-    """Put the replacements wherever a loaded module has the originals, also by `from os import remove`."""
-    for module, name, value in list(_globals()):
-        replacement = REPLACEMENTS.get(id(value))
-        if replacement is not None:
-            patches.set(module, name, replacement)
+    """Put the replacements wherever a dictionary has the originals.
+
+    Not only `os` and `builtins` do: so does each module with a `from os import remove`, and tables of functions.
+    """
+    left_alone = {id(namespace) for namespace in _left_alone()}
+    for namespace in gc.get_referrers(*(replacement.real for replacement in REPLACEMENTS.values())):
+        # The dictionary of a class, which has a `__module__`, may not be changed behind the interpreter's back.
+        if type(namespace) is dict and id(namespace) not in left_alone and "__module__" not in namespace:
+            _replace_in(namespace, patches)
     for support in ("supports_dir_fd", "supports_fd", "supports_follow_symlinks", "supports_effective_ids"):
         functions = getattr(os, support)
         patches.set(os, support, functions | {REPLACEMENTS.get(id(function), function) for function in functions})
 
 
-def _globals() -> Iterator[tuple[ModuleType, str, Any]]:
-    for name, module in list(sys.modules.items()):
-        if isinstance(module, ModuleType) and name not in _LEFT_ALONE and not name.startswith(__package__):
-            yield from ((module, key, value) for key, value in list(vars(module).items()))
+def _left_alone() -> Iterator[dict[str, Any]]:
+    for name, module in sys.modules.items():
+        if name in _LEFT_ALONE or name.startswith(f"{__package__}."):
+            yield vars(module)
+    yield from map(vars, REPLACEMENTS.values())
+
+
+def _replace_in(namespace: dict[Any, Any], patches: Patches) -> None:
+    for name, value in list(namespace.items()):
+        if id(value) in REPLACEMENTS:
+            namespace[name] = REPLACEMENTS[id(value)]
+            patches.callback(namespace.__setitem__, name, value)
 
 
 def _replacements() -> Iterator[Redirected]:

@@ -36,9 +36,11 @@ def remove_our_frames(error: BaseException) -> None:
 
 def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
     kept = [entry for entry in _entries(traceback) if not entry.tb_frame.f_code.co_filename.startswith(_PACKAGE)]
-    for entry, following in zip(kept, [*kept[1:], None], strict=True):
+    following = None
+    for entry in reversed(kept):
         entry.tb_next = following
-    return kept[0] if kept else None
+        following = entry
+    return following
 
 
 def _entries(traceback: TracebackType | None) -> Iterator[TracebackType]:
