@@ -59,6 +59,24 @@ class Circumstances:
     lines: Lines
 
 
+@dataclass(slots=True)
+class Peaks:
+    """The run's own peaks, which `torch.cuda.reset_peak_memory_stats` does not touch."""
+
+    tick: int = 0
+    allocated_bytes: int = 0
+    reserved_bytes: int = 0
+    requested_bytes: int = 0
+    active_bytes: int = 0
+
+    def note(self, allocator: CachingAllocator, tick: int) -> None:
+        """Something was allocated at `tick`."""
+        if allocator.allocated_bytes > self.allocated_bytes:
+            self.allocated_bytes, self.tick = allocator.allocated_bytes, tick
+        self.requested_bytes = max(self.requested_bytes, allocator.requested_bytes)
+        self.active_bytes = max(self.active_bytes, allocator.active_bytes)
+
+
 class _StorageRef(ref):
     """A weak reference to a storage that remembers its key in the ledger."""
 
@@ -75,12 +93,11 @@ class Ledger:
         """Blocks come from `allocator`; `circumstances` is asked at every birth."""
         self.allocator = allocator
         self.births: list[Birth] = []
-        self.peak_tick = 0
+        self.peaks = Peaks()
         self.stream = 0
         self._circumstances = circumstances
         self._alive: dict[int, tuple[_StorageRef, Birth]] = {}
         self._tick = 0
-        self._peak_allocated_bytes = 0
         self.steps: list[StepPeak] = []
         self._begin_step()
 
@@ -151,11 +168,11 @@ class Ledger:
         """Remember the tick at which a backward pass starts."""
         self._backward_began.append(self._tick)
 
-    def end_step(self, step: int) -> int:
-        """Close `step` and begin the next; returns the step's peak allocated bytes."""
+    def end_step(self, step: int) -> StepPeak:
+        """Close `step` and begin the next; returns its peaks."""
         self.steps.append(self._step_peak(step))
         self._begin_step()
-        return self.steps[-1].peak_allocated_bytes
+        return self.steps[-1]
 
     def end(self, step: int) -> None:
         """Close the run: what came after the last optimizer step belongs to `step` when it allocated anything."""
@@ -182,7 +199,7 @@ class Ledger:
         allocated = self.allocator.allocated_bytes
         if allocated > self._step_allocated_bytes:
             self._step_allocated_bytes = allocated
-        if allocated > self._peak_allocated_bytes:
-            self._peak_allocated_bytes, self.peak_tick = allocated, self._tick
+            self.peaks.note(self.allocator, self._tick)
         if self.allocator.reserved_bytes > self._step_reserved_bytes:
             self._step_reserved_bytes = self.allocator.reserved_bytes
+            self.peaks.reserved_bytes = max(self.peaks.reserved_bytes, self._step_reserved_bytes)

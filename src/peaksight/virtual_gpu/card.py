@@ -1,12 +1,13 @@
 """The virtual GPU: everything that makes torch believe in the card, for the length of a `with`."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from peaksight.allocator.caching import CachingAllocator
 from peaksight.gpus import Card
-from peaksight.records import Phase
+from peaksight.records import Phase, StepPeak
 from peaksight.virtual_gpu import backward, cuda_answers, data_loading, modules, optimizers, torch_answers
 from peaksight.virtual_gpu.approximations import Approximations
 from peaksight.virtual_gpu.autocast import Autocast
@@ -27,12 +28,21 @@ from peaksight.virtual_gpu.training_loop import TrainingLoop
 class VirtualGpu:
     """A card that exists only inside `with VirtualGpu(...)`: torch.cuda answers for it and its allocator counts."""
 
-    def __init__(self, card: Card, rules: DeviceRules, *, script_dir: str = ".", max_steps: int | None = None) -> None:
-        """A card with nothing on it; source lines are named relative to `script_dir`."""
+    def __init__(
+        self,
+        card: Card,
+        rules: DeviceRules,
+        *,
+        script_dir: str = ".",
+        max_steps: int | None = None,
+        on_step: Callable[[StepPeak], None] | None = None,
+    ) -> None:
+        """A card with nothing on it; source lines are named relative to `script_dir`, `on_step` sees each step end."""
         self.card = card
         self.rules = rules
         self.ledger = Ledger(CachingAllocator(), self._circumstances)
-        self.loop = TrainingLoop(max_steps=max_steps, on_step_end=self.ledger.end_step)
+        self.loop = TrainingLoop(max_steps=max_steps, on_step_end=self._end_step)
+        self._on_step = on_step
         self.approximations = Approximations()
         self._lines = SourceLines(script_dir)
         self._nodes = AutogradLines()
@@ -78,6 +88,12 @@ class VirtualGpu:
     def made_up(self, what: str) -> None:
         """A value or a shape was made up."""
         self.approximations.note(f"{what}s", self._lines.current().source)
+
+    def _end_step(self, step: int) -> int:
+        peak = self.ledger.end_step(step)
+        if self._on_step is not None:
+            self._on_step(peak)
+        return peak.peak_allocated_bytes
 
     def _circumstances(self) -> Circumstances:
         lines, module, grad_enabled = self._lines.current(), self.loop.module, torch.is_grad_enabled()

@@ -34,18 +34,18 @@ def simulate(
     gpu = VirtualGpu(card, rules, script_dir=_script_dir(command), max_steps=max_steps, on_step=on_step)
     with Scratch() as scratch, gpu:
         finished, script_exit = _run(command)
-    ledger, allocator = gpu.ledger, gpu.ledger.allocator
+    ledger, peaks = gpu.ledger, gpu.ledger.peaks
     return Capture(
         argv=command.argv,
         gpu=card.name,
         versions=Versions(installed=torch.__version__, device_rules=rules.build),
         allocations=tuple(birth.record() for birth in ledger.births),
         steps=tuple(ledger.steps),
-        peak_tick=ledger.peak_tick,
-        peak_allocated_bytes=ledger.peak_allocated_bytes,
-        peak_reserved_bytes=ledger.peak_reserved_bytes,
-        peak_requested_bytes=ledger.peak_requested_bytes,
-        peak_active_bytes=ledger.peak_active_bytes,
+        peak_tick=peaks.tick,
+        peak_allocated_bytes=peaks.allocated_bytes,
+        peak_reserved_bytes=peaks.reserved_bytes,
+        peak_requested_bytes=peaks.requested_bytes,
+        peak_active_bytes=peaks.active_bytes,
         not_simulated=gpu.approximations.records() + scratch.notes(),
         writes=scratch.writes(),
         finished=finished,

@@ -1,12 +1,20 @@
 """Guards of the audit net that keep every file outside the scratch directory as it is."""
 
+import errno
 import os
+import re
 import stat
 from typing import Any
 
 from peaksight.virtual_gpu.script.open_functions import WRITING, opening
 from peaksight.virtual_gpu.script.resolver import is_special
 from peaksight.virtual_gpu.script.session import active, trusted
+
+_REFUSAL = (
+    "A simulated run does not write there, and this call could not be redirected; "
+    "use open() or pathlib, or leave the write out when the run is simulated"
+)
+_STANDARD_OUTPUT = re.compile(r"/dev/std(out|err)|/(dev|proc/self)/fd/[12]")
 
 
 def _guard_open(path: Any, mode: str | None, flags: int) -> None:
@@ -61,28 +69,27 @@ FILE_GUARDS = {
 
 def _demand_scratch(path: Any, dir_fd: int = -1, *, follow: bool = True) -> None:
     with trusted:
-        real = _real_path(path, dir_fd, follow=follow)
-        if not active().owns(real) and not _is_harmless(real, by_descriptor=isinstance(path, int)):
-            raise PermissionError(
-                f"A simulated run does not write to '{real}', and this call could not be redirected. "
-                "Open the file with open() or pathlib, or leave this write out of the simulated run."
-            )
+        name = _absolute(path, dir_fd)
+        real = os.path.realpath(name) if follow else os.path.join(os.path.realpath(os.path.dirname(name)), "")
+        if not active().owns(real.rstrip("/")) and not _is_harmless(name, real, by_descriptor=isinstance(path, int)):
+            raise PermissionError(errno.EACCES, _REFUSAL, name)
 
 
-def _real_path(path: Any, dir_fd: int, *, follow: bool) -> str:
+def _absolute(path: Any, dir_fd: int) -> str:
     if isinstance(path, int):
         return os.readlink(f"/proc/self/fd/{path}")
     base = os.getcwd() if dir_fd == -1 else os.readlink(f"/proc/self/fd/{dir_fd}")
-    directory, name = os.path.split(os.path.join(base, os.fsdecode(path)))
-    return os.path.realpath(os.path.join(directory, name)) if follow else os.path.join(os.path.realpath(directory), name)
+    return os.path.join(base, os.fsdecode(path))
 
 
-def _is_harmless(path: str, *, by_descriptor: bool) -> bool:
-    """Pipes, sockets, terminals, /dev/null, a process's own files, and unnamed or shared memory."""
-    if not path.startswith("/") or (by_descriptor and (path.endswith(" (deleted)") or path.startswith("/dev/shm/"))):
+def _is_harmless(name: str, real: str, *, by_descriptor: bool) -> bool:
+    """Whether it is standard output, no regular file, a process's own file, or unnamed or shared memory."""
+    if _STANDARD_OUTPUT.fullmatch(name) or not name.startswith("/"):
+        return True
+    if by_descriptor and (name.endswith(" (deleted)") or name.startswith("/dev/shm/")):
         return True
     try:
-        mode = os.stat(path).st_mode
+        mode = os.stat(name).st_mode
     except OSError:
         return False
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode) or (is_special(path) and stat.S_ISREG(mode))
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode) or (stat.S_ISREG(mode) and is_special(real))
