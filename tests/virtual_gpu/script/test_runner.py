@@ -80,7 +80,7 @@ def test_everything_is_put_back(here):
     command = write_script(here, "import os, sys; sys.path.append('x'); sys.argv.append('y'); os.chdir('/'); 1 / 0")
     before = (sys.argv[:], sys.path[:], sys.modules["__main__"], os.getcwd(), os._exit)
 
-    assert 1 == run_script(command)
+    assert run_script(command) == 1
     assert before == (sys.argv, sys.path, sys.modules["__main__"], os.getcwd(), os._exit)
 
 
@@ -119,11 +119,9 @@ def test_ends_and_tracebacks_are_pythons(script, here, capfd):
 
 def test_our_frames_are_left_out_in_the_middle_too(here, capfd):
     """A call that goes through a function of ours shows the frames before and after it only."""
-    command = write_script(
-        here, "from peaksight.records import ScriptCommand\nScriptCommand(target='x', args=3).argv"
-    )
+    command = write_script(here, "from peaksight.records import ScriptCommand\nScriptCommand(target='x', args=3).argv")
 
-    assert 1 == run_script(command)
+    assert run_script(command) == 1
     stderr = capfd.readouterr().err
     assert "train.py" in stderr
     assert "records" not in stderr.split("Error")[0].replace("from peaksight.records", "")
@@ -146,7 +144,7 @@ def test_a_stop_passes_after_the_finally_blocks(end, here, capfd):
     finally:
         del sys.modules["hook"]
 
-    assert "cleaned up\n" == capfd.readouterr().out
+    assert capfd.readouterr().out == "cleaned up\n"
     assert "train.py" not in sys.argv
 
 
@@ -168,20 +166,24 @@ def test_what_cannot_be_run_is_named(command, message, here):
         run_script(command)
 
     assert message in str(raised.value)
-    assert "cannot-run-script" == raised.value.slug
+    assert raised.value.slug == "cannot-run-script"
 
 
 def test_a_package_that_fails_to_import_is_the_scripts_failure(here, capfd):
     """An error in the package of a module is printed as one, not called a missing module."""
     (here / "mainless" / "__init__.py").write_text("import not_installed")
 
-    assert 1 == run_script(ScriptCommand(target="mainless.x", is_module=True))
+    assert run_script(ScriptCommand(target="mainless.x", is_module=True)) == 1
     assert "No module named 'not_installed'" in capfd.readouterr().err
 
 
 def test_a_fork_of_the_script_ends_as_its_own_process(here):
     """The child of `os.fork` does not come back as a second run."""
     command = write_script(here, "import os\nif os.fork() == 0:\n    raise SystemExit(3)\nprint(os.wait()[1] >> 8)")
-    driver = f"from peaksight.virtual_gpu.script import run_script; from peaksight.records import ScriptCommand; print('ended', run_script({command!r}))"
+    driver = f"""
+from peaksight.records import ScriptCommand
+from peaksight.virtual_gpu.script import run_script
+print('ended', run_script({command!r}))
+"""
 
-    assert "3\nended 0\n" == python("-c", driver).stdout
+    assert python("-c", driver).stdout == "3\nended 0\n"

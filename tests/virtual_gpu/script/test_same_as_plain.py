@@ -30,8 +30,8 @@ def test_a_script_that_does_everything_to_files(tmp_path, monkeypatch, capfd):
     with Scratch() as scratch:
         exit_code = run_script(ScriptCommand(target="train.py"))
 
-    assert (0, "") == (plain.returncode, plain.stderr)
-    assert 0 == exit_code
+    assert (plain.returncode, plain.stderr) == (0, "")
+    assert exit_code == 0
     assert plain.stdout == capfd.readouterr().out
     assert before == fingerprint(home)
     assert {"best.pt", "train.log", "runs.db", "touched"} <= {write.path for write in scratch.writes()}
@@ -47,7 +47,7 @@ def test_absolute_paths_from_elsewhere(tmp_path, monkeypatch):
         (home / "notes.txt").write_text("changed")
         shutil.rmtree(home / "data")
 
-        assert "changed" == (home / "notes.txt").read_text()
+        assert (home / "notes.txt").read_text() == "changed"
 
     assert before == fingerprint(home)
-    assert ["home/data/", "home/notes.txt"] == [write.path for write in scratch.writes()]
+    assert [write.path for write in scratch.writes()] == ["home/data/", "home/notes.txt"]

@@ -6,10 +6,10 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
+from peaksight.virtual_gpu.script.audit import Guard
 from peaksight.virtual_gpu.script.journal import note
+from peaksight.virtual_gpu.script.overlay import Overlay
 from peaksight.virtual_gpu.script.path_functions import Redirected
-
-REFUSED = "subprocess-refused"
 
 # Read-only commands by which scripts and libraries learn about the machine; with the first arguments allowed.
 READ_ONLY_COMMANDS: dict[str, tuple[str, ...] | None] = {
@@ -48,29 +48,29 @@ class SystemCommand(Redirected):
             return 127 << 8
 
 
-def _guard_popen(executable: Any, args: Any, cwd: Any, env: Any) -> None:
+def _guard_popen(overlay: Overlay, executable: Any, args: Any, cwd: Any, env: Any) -> None:
     words = [args] if isinstance(args, str | bytes | os.PathLike) else args
-    _demand_read_only([os.fsdecode(executable), *(os.fsdecode(word) for word in words[1:])])
+    _demand_read_only(overlay, [os.fsdecode(executable), *(os.fsdecode(word) for word in words[1:])])
 
 
-def _guard_system(command: Any) -> None:
-    _demand_read_only(["sh", "-c", os.fsdecode(command)])
+def _guard_system(overlay: Overlay, command: Any) -> None:
+    _demand_read_only(overlay, ["sh", "-c", os.fsdecode(command)])
 
 
-def _guard_exec(path: Any, args: Any, env: Any) -> None:
-    _demand_read_only([os.fsdecode(word) for word in args])
+def _guard_exec(overlay: Overlay, path: Any, args: Any, env: Any) -> None:
+    _demand_read_only(overlay, [os.fsdecode(path), *(os.fsdecode(word) for word in args[1:])])
 
 
-def _guard_kill(pid: int, signal: int) -> None:
+def _guard_kill(overlay: Overlay, pid: int, signal: int) -> None:
     if signal and not _is_own_process(pid):
         raise PermissionError(errno.EPERM, f"A simulated run does not signal process {pid}, which it did not start")
 
 
-def _guard_kill_group(group: int, signal: int) -> None:
-    _guard_kill(-group, signal)
+def _guard_kill_group(overlay: Overlay, group: int, signal: int) -> None:
+    _guard_kill(overlay, -group, signal)
 
 
-COMMAND_GUARDS = {
+COMMAND_GUARDS: dict[str, Guard] = {
     "subprocess.Popen": _guard_popen,
     "os.system": _guard_system,
     "os.exec": _guard_exec,
@@ -80,10 +80,10 @@ COMMAND_GUARDS = {
 }
 
 
-def _demand_read_only(command: list[str]) -> None:
+def _demand_read_only(overlay: Overlay, command: list[str]) -> None:
     if not is_read_only(command):
         shown = command[2] if command[:2] in (["sh", "-c"], ["/bin/sh", "-c"]) else shlex.join(command)
-        note(REFUSED, shown)
+        note(overlay.root, shown, slug="subprocess-refused")
         raise FileNotFoundError(errno.ENOENT, "A simulated run does not start other programs", shown)
 
 

@@ -62,8 +62,9 @@ def _confine_spawned(patches: Patches, overlay: Overlay) -> None:
 
 def _remove_temporary_directory(overlay: Overlay) -> None:
     """Have multiprocessing remove its directory while it exists, not at the end of the process."""
-    if not overlay.owns(multiprocessing.process.current_process()._config.get("tempdir") or ""):
-        return
-    for finalizer in list(multiprocessing.util._finalizer_registry.values()):
-        if finalizer._callback is multiprocessing.util._remove_temp_dir:
-            finalizer()
+    util: Any = multiprocessing.util
+    process: Any = multiprocessing.process.current_process()
+    if overlay.owns(process._config.get("tempdir") or ""):
+        for finalizer in list(util._finalizer_registry.values()):
+            if finalizer._callback is util._remove_temp_dir:
+                finalizer()

@@ -6,9 +6,11 @@ import re
 import stat
 from typing import Any
 
+from peaksight.virtual_gpu.script.audit import Guard
 from peaksight.virtual_gpu.script.open_functions import WRITING, opening
+from peaksight.virtual_gpu.script.overlay import Overlay
 from peaksight.virtual_gpu.script.resolver import is_special
-from peaksight.virtual_gpu.script.session import active, trusted
+from peaksight.virtual_gpu.script.session import trusted
 
 _REFUSAL = (
     "A simulated run does not write there, and this call could not be redirected; "
@@ -17,38 +19,38 @@ _REFUSAL = (
 _STANDARD_OUTPUT = re.compile(r"/dev/std(out|err)|/(dev|proc/self)/fd/[12]")
 
 
-def _guard_open(path: Any, mode: str | None, flags: int) -> None:
+def _guard_open(overlay: Overlay, path: Any, mode: str | None, flags: int) -> None:
     if flags & WRITING and not isinstance(path, int) and path is not opening.path:
-        _demand_scratch(path)
+        _demand_scratch(overlay, path)
 
 
-def _guard_path(path: Any, *args: Any) -> None:
-    _demand_scratch(path, args[-1] if args else -1)
+def _guard_path(overlay: Overlay, path: Any, *args: Any) -> None:
+    _demand_scratch(overlay, path, args[-1] if args else -1)
 
 
-def _guard_first(path: Any, *args: Any) -> None:
-    _demand_scratch(path)
+def _guard_first(overlay: Overlay, path: Any, *args: Any) -> None:
+    _demand_scratch(overlay, path)
 
 
-def _guard_names(src: Any, dst: Any, src_dir_fd: int = -1, dst_dir_fd: int = -1) -> None:
-    _demand_scratch(src, src_dir_fd, follow=False)
-    _demand_scratch(dst, dst_dir_fd, follow=False)
+def _guard_names(overlay: Overlay, src: Any, dst: Any, src_dir_fd: int = -1, dst_dir_fd: int = -1) -> None:
+    _demand_scratch(overlay, src, src_dir_fd, follow=False)
+    _demand_scratch(overlay, dst, dst_dir_fd, follow=False)
 
 
-def _guard_new_link(src: Any, dst: Any, dir_fd: int) -> None:
-    _demand_scratch(dst, dir_fd, follow=False)
+def _guard_new_link(overlay: Overlay, src: Any, dst: Any, dir_fd: int) -> None:
+    _demand_scratch(overlay, dst, dir_fd, follow=False)
 
 
-def _guard_removal(path: Any, dir_fd: int) -> None:
-    _demand_scratch(path, dir_fd, follow=False)
+def _guard_removal(overlay: Overlay, path: Any, dir_fd: int) -> None:
+    _demand_scratch(overlay, path, dir_fd, follow=False)
 
 
-def _guard_database(database: Any) -> None:
+def _guard_database(overlay: Overlay, database: Any) -> None:
     if os.fspath(database) not in ("", ":memory:", b"", b":memory:"):
-        _demand_scratch(os.fsdecode(database).removeprefix("file:").partition("?")[0])
+        _demand_scratch(overlay, os.fsdecode(database).removeprefix("file:").partition("?")[0])
 
 
-FILE_GUARDS = {
+FILE_GUARDS: dict[str, Guard] = {
     "open": _guard_open,
     "os.chmod": _guard_path,
     "os.chown": _guard_path,
@@ -67,11 +69,11 @@ FILE_GUARDS = {
 }
 
 
-def _demand_scratch(path: Any, dir_fd: int = -1, *, follow: bool = True) -> None:
+def _demand_scratch(overlay: Overlay, path: Any, dir_fd: int = -1, *, follow: bool = True) -> None:
     with trusted:
         name = _absolute(path, dir_fd)
         real = os.path.realpath(name) if follow else os.path.join(os.path.realpath(os.path.dirname(name)), "")
-        if not active().owns(real.rstrip("/")) and not _is_harmless(name, real, by_descriptor=isinstance(path, int)):
+        if not overlay.owns(real.rstrip("/")) and not _is_harmless(name, real, by_descriptor=isinstance(path, int)):
             raise PermissionError(errno.EACCES, _REFUSAL, name)
 
 

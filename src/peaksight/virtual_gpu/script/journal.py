@@ -5,17 +5,17 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from peaksight.virtual_gpu.script.session import active, trusted
+from peaksight.virtual_gpu.script.session import trusted
 
 
-def note(slug: str, what: str) -> None:
-    """Leave word that `what` was switched off, under the `slug` of the report's "Not simulated"."""
-    record("note", slug, what)
+def note(root: str, what: str, *, slug: str) -> None:
+    """Leave word below `root` that `what` was asked for and refused, under the `slug` of "Not simulated"."""
+    record(root, "note", slug, what)
 
 
-def record(kind: str, *values: Any) -> None:
-    """Append one line to the journal of the scratch in force."""
-    with trusted, open(_path(active().root), "a") as journal:
+def record(root: str, kind: str, *values: Any) -> None:
+    """Append one line."""
+    with trusted, open(_path(root), "a") as journal:
         journal.write(json.dumps([kind, *values]) + "\n")
 
 

@@ -68,9 +68,7 @@ class Link(Redirected):
 class SymbolicLink(Redirected):
     """`os.symlink`: the target is kept as given, it is followed in the merged view."""
 
-    def __call__(
-        self, src: Any, dst: Any, target_is_directory: bool = False, *, dir_fd: int | None = None
-    ) -> None:
+    def __call__(self, src: Any, dst: Any, target_is_directory: bool = False, *, dir_fd: int | None = None) -> None:
         """Make the link in upper."""
         overlay = current()
         if overlay is None:

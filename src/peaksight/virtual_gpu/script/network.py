@@ -6,24 +6,24 @@ import os
 import socket
 from typing import Any
 
+from peaksight.virtual_gpu.script.audit import Guard
 from peaksight.virtual_gpu.script.journal import note
+from peaksight.virtual_gpu.script.overlay import Overlay
 
-OFFLINE = "network-off"
 
-
-def _guard_connection(connection: Any, address: Any) -> None:
+def _guard_connection(overlay: Overlay, connection: Any, address: Any) -> None:
     if isinstance(address, tuple) and not _is_local(address[0]):
-        note(OFFLINE, str(address[0]))
+        note(overlay.root, str(address[0]), slug="network-off")
         raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
 
 
-def _guard_lookup(host: Any, *args: Any) -> None:
+def _guard_lookup(overlay: Overlay, host: Any, *args: Any) -> None:
     if not _is_local(host) and not _is_address(host):
-        note(OFFLINE, _text(host))
+        note(overlay.root, _text(host), slug="network-off")
         raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
 
 
-NETWORK_GUARDS = {
+NETWORK_GUARDS: dict[str, Guard] = {
     "socket.connect": _guard_connection,
     "socket.sendto": _guard_connection,
     "socket.sendmsg": _guard_connection,

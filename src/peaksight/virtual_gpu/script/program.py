@@ -22,13 +22,15 @@ class Program:
     def make_module(self) -> ModuleType:
         """A fresh `__main__` with the names that Python gives it."""
         module = ModuleType("__main__")
-        module.__file__ = self.file
-        module.__builtins__ = builtins
-        module.__annotations__ = {}
-        module.__spec__ = self.spec
-        module.__loader__ = self.spec.loader if self.spec else SourceFileLoader("__main__", self.file)
-        module.__package__ = self.spec.parent if self.spec else None
-        module.__cached__ = self.spec.cached if self.spec else None
+        vars(module).update(
+            __file__=self.file,
+            __builtins__=builtins,
+            __annotations__={},
+            __spec__=self.spec,
+            __loader__=self.spec.loader if self.spec else SourceFileLoader("__main__", self.file),
+            __package__=self.spec.parent if self.spec else None,
+            __cached__=self.spec.cached if self.spec else None,
+        )
         return module
 
     def compile(self) -> CodeType:

@@ -3,7 +3,6 @@
 import os
 import sys
 import threading
-from typing import NoReturn
 
 from peaksight.errors import PeaksightError
 from peaksight.records import ScriptCommand
@@ -43,7 +42,7 @@ def _end_run_by_exit(patches: Patches) -> None:
     """Have `os._exit` end the run, not the process that is to report on it; processes forked from it do end."""
     process = os.getpid()
 
-    def leave(status: int) -> NoReturn:
+    def leave(status: int) -> None:
         if os.getpid() == process:
             raise SystemExit(status)
         exit_process(status)

@@ -20,17 +20,15 @@ from typing import Any, Self
 from peaksight.records import Approximation, ScratchWrite
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.script import journal
-from peaksight.virtual_gpu.script.commands import REFUSED
 from peaksight.virtual_gpu.script.confinement import confine
 from peaksight.virtual_gpu.script.leftovers import contain_leftovers, make_root
-from peaksight.virtual_gpu.script.network import OFFLINE
 from peaksight.virtual_gpu.script.overlay import Overlay
 from peaksight.virtual_gpu.script.path_functions import logical_path
 from peaksight.virtual_gpu.script.session import trusted
 
 _NOTES = {
-    OFFLINE: "the network: a simulated run is offline, the script tried to reach {}",
-    REFUSED: "other programs: a simulated run does not start them, the script tried {}",
+    "network-off": "the network: a simulated run is offline, the script tried to reach {}",
+    "subprocess-refused": "other programs: a simulated run does not start them, the script tried {}",
 }
 
 
@@ -74,7 +72,7 @@ class Scratch:
     def declare(self, path: Any, num_bytes: int) -> None:
         """Say that the file just written at `path` would have `num_bytes` in a real run."""
         with trusted:
-            journal.record("declared", *self._identity(self.redirect_read(path)), num_bytes)
+            journal.record(self._overlay.root, "declared", *self._identity(self.redirect_read(path)), num_bytes)
 
     def writes(self) -> tuple[ScratchWrite, ...]:
         """What was written and deleted, by name; a rename of the person's file is one of each."""

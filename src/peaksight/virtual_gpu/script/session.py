@@ -38,7 +38,7 @@ def leave_behind(threads: Iterable[threading.Thread], overlay: Overlay) -> None:
 
 
 def active() -> Overlay | None:
-    """The overlay in force, for the audit net, which never sleeps."""
+    """The overlay in force for the audit net, which trusts no section."""
     if _overlay is None and _left_behind:
         return _left_behind.get(threading.current_thread())
     return _overlay
@@ -49,7 +49,7 @@ def current() -> Overlay | None:
     return None if trusted.depth else _overlay
 
 
-class redirecting:  # noqa: N801
+class redirecting:
     """A trusted section around one redirected call: errors name the files as the script did."""
 
     def __init__(self, *names: Any) -> None:
