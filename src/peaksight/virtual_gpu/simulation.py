@@ -38,7 +38,7 @@ def simulate(
     return Capture(
         argv=command.argv,
         gpu=card.name,
-        versions=Versions(installed=torch.__version__, device_rules=rules.build),
+        versions=Versions(installed=str(torch.__version__), device_rules=rules.build),
         allocations=tuple(birth.record() for birth in ledger.births),
         steps=tuple(ledger.steps),
         peak_tick=peaks.tick,
