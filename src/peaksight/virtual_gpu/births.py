@@ -176,7 +176,7 @@ class Ledger:
 
     def end(self, step: int) -> None:
         """Close the run: what came after the last optimizer step belongs to `step` when it allocated anything."""
-        if self._tick >= self._first_tick:
+        if self.births and self.births[-1].born >= self._first_tick:
             self.steps.append(self._step_peak(step))
 
     def _begin_step(self) -> None:
