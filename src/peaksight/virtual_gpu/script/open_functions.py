@@ -24,7 +24,8 @@ class OpenDescriptor(Redirected):
             makes_anew = flags & os.O_CREAT and flags & os.O_EXCL
             follow = not (flags & os.O_NOFOLLOW or makes_anew)
             logical = logical_path(overlay, path, dir_fd, follow=follow)
-            return self.real(_locate(overlay, logical, flags), flags, mode)
+            slash = "/" if os.fsdecode(path).endswith("/") else ""
+            return self.real(_locate(overlay, logical, flags) + slash, flags, mode)
 
 
 class Opening(threading.local):

@@ -16,7 +16,10 @@ def logical_path(overlay: Overlay, path: Any, dir_fd: int | None = None, *, foll
     if not text:
         raise os_error(errno.ENOENT)
     base = working_directory(overlay) if dir_fd is None else path_of_descriptor(overlay, dir_fd)
-    return overlay.resolve(os.path.join(base, text), follow=follow)
+    logical = overlay.resolve(os.path.join(base, text), follow=follow)
+    if text.endswith("/") and overlay.exists(logical) and not os.path.isdir(overlay.backing(logical)):
+        raise os_error(errno.ENOTDIR)
+    return logical
 
 
 def working_directory(overlay: Overlay) -> str:

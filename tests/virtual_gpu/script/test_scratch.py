@@ -1,0 +1,138 @@
+"""The scratch: what it lists, and what other modules use to write by other means."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from peaksight.records import ScratchWrite
+from peaksight.virtual_gpu.script import Scratch
+
+
+def listed(scratch):
+    return [(write.path, write.kind, write.bytes) for write in scratch.writes()]
+
+
+def test_writes_are_named_from_the_working_directory(home, tmp_path):
+    """Relative below it, absolute elsewhere; with the size written, in order of name."""
+    with Scratch() as scratch:
+        Path("new.txt").write_text("12345")
+        (home / "data" / "a.txt").write_text("1")
+        (tmp_path / "elsewhere.txt").write_text("12")
+        during = scratch.writes()
+
+    assert during == scratch.writes()
+    assert [
+        (f"{tmp_path}/elsewhere.txt", "written", 2),
+        ("data/a.txt", "written", 1),
+        ("new.txt", "written", 5),
+    ] == listed(scratch)
+    assert ScratchWrite(path="new.txt", bytes=5, kind="written") in scratch.writes()
+
+
+def test_deletions_renames_and_directories_are_listed(home):
+    """A rename of the person's file is a deletion and a write; a directory made again was deleted all the same."""
+    with Scratch() as scratch:
+        os.rename("notes.txt", "renamed.txt")
+        shutil.rmtree("runs")
+        os.makedirs("runs/2")
+        Path("short-lived.txt").touch()
+        os.remove("short-lived.txt")
+        Path("old.txt").unlink()
+        Path("old.txt").touch()
+
+    assert [
+        ("notes.txt", "deleted", 0),
+        ("old.txt", "written", 0),
+        ("renamed.txt", "written", 3 * len("the person's notes.txt\n")),
+        ("runs/", "deleted", 0),
+        ("runs/2/", "written", 0),
+    ] == listed(scratch)
+
+
+def test_reading_writes_nothing(home):
+    """Nothing is listed, and nothing copied, for what is only looked at."""
+    with Scratch() as scratch:
+        Path("notes.txt").read_text()
+        list(Path().rglob("*"))
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(b"temporary files are not the person's")
+
+    assert [] == listed(scratch)
+
+
+def test_the_scratch_directory_is_removed(home):
+    """Nothing stays in the directory for temporary files."""
+    before = set(os.listdir(tempfile.gettempdir()))
+    with Scratch():
+        Path("new.txt").touch()
+        tempfile.mkdtemp()
+
+    assert not [name for name in set(os.listdir(tempfile.gettempdir())) - before if name.startswith("peaksight-")]
+
+
+def test_redirected_and_declared_writes(home):
+    """A writer by other means asks where to write, says how large the real file is, and is seen by the script."""
+    with Scratch() as scratch:
+        real = scratch.redirect_write("best.pt")
+        with open(real, "w") as file:
+            file.write("stand-in")
+        scratch.declare("best.pt", 1000)
+
+        assert "stand-in" == Path("best.pt").read_text()
+        assert real == scratch.redirect_read(home / "best.pt")
+        assert str(home / "notes.txt") == scratch.redirect_read("notes.txt")
+        assert "/dev/null" == scratch.redirect_write("/dev/null")
+    assert [("best.pt", "written", 1000)] == listed(scratch)
+
+
+def test_a_declared_size_follows_the_file(home):
+    """It moves with a rename, and goes when the file is written again."""
+    with Scratch() as scratch:
+        for name in ("a.tmp", "b.pt"):
+            Path(scratch.redirect_write(name)).write_text("stand-in")
+            scratch.declare(name, 1000)
+        os.replace("a.tmp", "a.pt")
+        Path("b.pt").write_text("small")
+
+    assert [("a.pt", "written", 1000), ("b.pt", "written", 5)] == listed(scratch)
+
+
+def test_a_redirected_write_fails_as_a_real_one(home):
+    """A missing directory is the script's error."""
+    with Scratch() as scratch, pytest.raises(FileNotFoundError):
+        scratch.redirect_write("missing/best.pt")
+
+
+def test_errors_name_the_file_as_the_script_did(home):
+    """No message shows a path in the scratch directory."""
+    with Scratch():
+        for attempt in (
+            lambda: open("missing/x.txt", "w"),
+            lambda: np.save("missing/x.npy", np.zeros(1)),
+            lambda: os.rename("missing", "other"),
+            lambda: shutil.copy("notes.txt", "missing/"),
+        ):
+            with pytest.raises(OSError) as raised:
+                attempt()
+
+            assert "peaksight-" not in str(raised.value)
+            assert "missing" in str(raised.value)
+
+
+def test_one_scratch_after_another(home):
+    """A module imported in one run keeps working in the next, and without any."""
+    namespace = {}
+    with Scratch():
+        exec("from os import remove, listdir; from builtins import open", namespace)
+        namespace["open"]("first.txt", "w").close()
+    assert "first.txt" not in namespace["listdir"]()
+    with Scratch() as second:
+        namespace["remove"]("notes.txt")
+        assert "notes.txt" not in namespace["listdir"]()
+
+    assert "notes.txt" in namespace["listdir"]()
+    assert [("notes.txt", "deleted", 0)] == listed(second)
