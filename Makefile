@@ -1,0 +1,72 @@
+# `make` lists the targets. Everything is installed into .venv; nothing needs a GPU.
+
+PYTHON ?= python3
+BIN := .venv/bin
+BIN_2_13 := .venv-2.13/bin
+PIP_INSTALL := pip install --quiet --disable-pip-version-check
+
+# The releases that peaksight is tested with.
+TORCH := torch==2.14.1 torchvision==0.29.1
+TORCH_2_13 := torch==2.13.0
+
+export HF_HUB_OFFLINE := 1
+export OMP_NUM_THREADS ?= 1
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help:  ## List the targets
+	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: .venv/runtime  ## Simulate examples/finetune_gpt2.py on a T4, which it does not fit
+	cd examples && ../$(BIN)/peaksight run --gpu t4 finetune_gpt2.py || test $$? -eq 1
+
+.PHONY: test
+test: check .venv-2.13/dev  ## Lint, types and every test, then the tests that need only torch on torch 2.13
+	$(BIN)/pytest --ignore tests/unit
+	$(BIN_2_13)/pytest -m "not models" --ignore tests/unit
+
+.PHONY: check
+check: .venv/dev  ## Lint, types and unit tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest tests/unit
+
+.PHONY: accuracy
+accuracy: .venv/dev  ## Compare predictions with the GPU measurements in benchmarks/truth; writes docs/accuracy.md
+	$(BIN)/python -m benchmarks.accuracy $(ARGS)
+
+.PHONY: bench
+bench: .venv/dev  ## Measure what a simulated run costs: time and host memory
+	$(BIN)/python -m benchmarks.bench $(ARGS)
+
+.PHONY: golden
+golden: .venv/dev  ## Take the reports as printed today for tests/golden; read the difference before committing
+	-$(BIN)/pytest --quiet tests/unit/reporting
+	test ! -d tests/actual || mv tests/actual/* tests/golden/
+	git diff --stat tests/golden
+
+.PHONY: clean
+clean:  ## Remove the environments and what the tools left behind
+	rm -rf .venv .venv-2.13 .hypothesis .mypy_cache .pytest_cache .ruff_cache tests/actual
+
+.venv/created .venv-2.13/created:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "peaksight needs Python 3.11: make PYTHON=...")'
+	$(PYTHON) -m venv $(@D)
+	touch $@
+
+.venv/runtime: .venv/created pyproject.toml
+	$(BIN)/$(PIP_INSTALL) $(TORCH)
+	$(BIN)/$(PIP_INSTALL) --editable ".[models]"
+	touch $@
+
+.venv/dev: .venv/runtime
+	$(BIN)/$(PIP_INSTALL) --editable ".[dev]"
+	touch $@
+
+.venv-2.13/dev: .venv-2.13/created pyproject.toml
+	$(BIN_2_13)/$(PIP_INSTALL) $(TORCH_2_13)
+	$(BIN_2_13)/$(PIP_INSTALL) --editable ".[test]"
+	touch $@
