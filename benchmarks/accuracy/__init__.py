@@ -1,0 +1,1 @@
+"""Predictions compared with what a real GPU did, see benchmarks/truth."""

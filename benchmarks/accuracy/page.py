@@ -1,0 +1,92 @@
+"""The page docs/accuracy.md, which is also what the command prints."""
+
+from collections.abc import Iterable, Sequence
+from datetime import date
+from importlib.metadata import version
+from statistics import median
+
+from benchmarks.accuracy.predictions import Prediction
+from benchmarks.accuracy.scores import Score, score
+from benchmarks.accuracy.workloads import TORCH
+from peaksight.units import GIB
+
+COLUMNS = ("workload", "allocated", "measured", "error", "reserved", "measured", "error", "lines", "seconds")
+INTRODUCTION = """\
+# Accuracy
+
+Written by `make accuracy`: every workload of benchmarks/truth, run through `peaksight run` without a GPU and compared
+with what one did.
+
+- Measured: {device}, torch {measured_torch}, {libraries}.
+- Predicted on {today}: torch {torch} with `--torch {rules}`, the same libraries.
+- Sizes are peaks in GiB. An error is (predicted - measured) / measured.
+- *lines* is the part of the bytes alive at the measured peak that the prediction puts on the same line of the script.
+  Bytes whose measurement names no line, as in the backward, are left out."""
+LIBRARIES = ("transformers", "timm", "peft", "accelerate")
+
+
+def render_page(predictions: Sequence[Prediction]) -> str:
+    """Everything about `predictions`, as Markdown."""
+    scores = [score(prediction) for prediction in predictions if prediction.report]
+    parts = [_introduction(predictions), _summary(predictions, scores), _table(scores), _failures(predictions)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _introduction(predictions: Sequence[Prediction]) -> str:
+    measured = predictions[0].workload.measured
+    return INTRODUCTION.format(
+        device=measured["device"],
+        measured_torch=measured["torch"],
+        libraries=", ".join(f"{name} {version(name)}" for name in LIBRARIES),
+        today=date.today(),
+        torch=version("torch"),
+        rules=TORCH,
+    )
+
+
+def _summary(predictions: Sequence[Prediction], scores: Sequence[Score]) -> str:
+    lines = [f"{len(scores)} of {len(predictions)} workloads ran to a report."]
+    if scores:
+        lines.append(_spread("allocated", [(s.allocated_error, s.name) for s in scores]))
+        lines.append(_spread("reserved", [(s.reserved_error, s.name) for s in scores]))
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _spread(what: str, errors: list[tuple[float, str]]) -> str:
+    sizes = sorted(abs(error) for error, _ in errors)
+    worst, name = max(errors, key=lambda error: abs(error[0]))
+    within = ", ".join(f"{sum(size <= bound for size in sizes)} within {bound:.0%}" for bound in (0.01, 0.02, 0.05))
+    return f"{what}: median error {median(sizes):.2%}, {within}, worst {worst:+.2%} ({name})."
+
+
+def _table(scores: Iterable[Score]) -> str:
+    rows = [COLUMNS, *map(_row, scores)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
+    return "\n".join(_line(row, widths) for row in (rows[0], rule, *rows[1:]))
+
+
+def _row(score: Score) -> tuple[str, ...]:
+    return (
+        score.name,
+        f"{score.predicted_allocated_bytes / GIB:.3f}",
+        f"{score.measured_allocated_bytes / GIB:.3f}",
+        f"{score.allocated_error:+.2%}",
+        f"{score.predicted_reserved_bytes / GIB:.3f}",
+        f"{score.measured_reserved_bytes / GIB:.3f}",
+        f"{score.reserved_error:+.2%}",
+        "" if score.line_share is None else f"{score.line_share:.0%}",
+        f"{score.seconds:.0f}",
+    )
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    first, *rest = zip(cells, widths, strict=True)
+    return "| " + " | ".join([first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in rest)]) + " |"
+
+
+def _failures(predictions: Iterable[Prediction]) -> str:
+    failed = [prediction for prediction in predictions if prediction.failure]
+    return (
+        "\n".join(["Without a report:", "", *(f"- {p.workload.name}: {p.failure}" for p in failed)]) if failed else ""
+    )

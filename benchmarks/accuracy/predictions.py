@@ -1,0 +1,60 @@
+"""Runs a workload through the command, as a user would."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.accuracy.workloads import GPU, SCRIPTS, TORCH, Workload
+from peaksight.records import Report
+from peaksight.reporting import report_from_json
+
+ENVIRONMENT = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """The command's report on `workload`; None when there is none, and then `failure` is its reason in one line."""
+
+    workload: Workload
+    report: Report | None
+    failure: str
+    seconds: float
+
+
+def predict(workload: Workload, timeout_seconds: float = 900) -> Prediction:
+    """Simulate `workload` on the card and the build that it was measured on."""
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory) / "report.json"
+        failure = _run(workload, file, timeout_seconds)
+        report = report_from_json(file.read_text()) if not failure else None
+    return Prediction(workload=workload, report=report, failure=failure, seconds=time.perf_counter() - started)
+
+
+def _run(workload: Workload, file: Path, timeout_seconds: float) -> str:
+    """Why the command gave no answer; empty when it did."""
+    options = ("--gpu", GPU, "--torch", TORCH, "--json", str(file))
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "peaksight", "run", *options, *workload.words],
+            cwd=SCRIPTS,
+            env=os.environ | ENVIRONMENT,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout_seconds,
+        )
+    except subprocess.TimeoutExpired:
+        return f"no answer in {timeout_seconds:.0f} s"
+    return _reason(done) if done.returncode not in (0, 1) or not file.exists() else ""
+
+
+def _reason(done: subprocess.CompletedProcess[str]) -> str:
+    """The end of the script's traceback, else the last line of all."""
+    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    last_words = [line for line in lines if not line.startswith("peaksight: ")] or lines
+    return last_words[-1] if last_words else f"exit code {done.returncode}"
