@@ -17,7 +17,7 @@ from peaksight.virtual_gpu.device_requests import DeviceRequests
 from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.kernels import composites
 from peaksight.virtual_gpu.kernels.dynamic_shapes import shape_rules
-from peaksight.virtual_gpu.kernels.workspaces import CublasWorkspaces
+from peaksight.virtual_gpu.kernels.workspaces import CublasWorkspaces, Workspaces
 from peaksight.virtual_gpu.mode import VirtualGpuMode, device_storages
 from peaksight.virtual_gpu.modules import Parameters
 from peaksight.virtual_gpu.patches import Patches
@@ -46,7 +46,7 @@ class VirtualGpu:
         self.approximations = Approximations()
         self._lines = SourceLines(script_dir)
         self._nodes = AutogradLines()
-        self._workspaces = CublasWorkspaces(rules, self.ledger)
+        self._workspaces = Workspaces(rules, self.ledger, CublasWorkspaces(rules, self.ledger))
         self._patches = Patches()
 
     def __enter__(self) -> "VirtualGpu":
@@ -78,12 +78,12 @@ class VirtualGpu:
         if self._nodes.pending() and torch.is_grad_enabled():
             self._nodes.note(self.loop.module, self._lines.current())
         if _may_allocate(func):
-            for storage in device_storages(out):
+            for storage in device_storages(func, out):
                 self.ledger.born(storage, func.name())
         elif func in _RESIZES:
-            for storage in device_storages(args[0]):
+            for storage in device_storages(func, args[0]):
                 self.ledger.resized(storage, func.name())
-        self._workspaces.before_returning(func, args, self.loop.phase is Phase.BACKWARD)
+        self._workspaces.take(func, args, kwargs, self.loop.phase is Phase.BACKWARD)
 
     def made_up(self, what: str) -> None:
         """A value or a shape was made up."""

@@ -14,6 +14,8 @@ from peaksight.virtual_gpu.torch_private import FakeTensor, FakeTensorMode
 
 aten = torch.ops.aten
 COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
+# Operators whose outputs from this position on are random seeds that the card keeps on the host.
+SEEDS_ON_HOST = {aten._scaled_dot_product_efficient_attention.default: 2}
 PRIM_DEVICE = torch.ops.prim.device.default
 
 
@@ -134,7 +136,9 @@ def _writes_to_host(func: Any, args: Any) -> bool:
     )
 
 
-def device_storages(out: Any) -> list[Any]:
-    """The storages of every virtual CUDA tensor in `out`."""
+def device_storages(func: Any, out: Any) -> list[Any]:
+    """The storages of every virtual CUDA tensor that `func` returned."""
+    if func in SEEDS_ON_HOST:
+        out = out[: SEEDS_ON_HOST[func]]
     leaves = (out,) if isinstance(out, FakeTensor) else tree_leaves(out)
     return [t.untyped_storage() for t in leaves if isinstance(t, FakeTensor) and t.fake_device.type == "cuda"]

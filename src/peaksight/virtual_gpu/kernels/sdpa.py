@@ -119,7 +119,7 @@ def attention(rules: DeviceRules) -> Callable:
         call = Call(
             query=tuple(query.shape), key=tuple(key.shape), value=tuple(value.shape), dtype=query.dtype,
             has_mask=attn_mask is not None, dropout=dropout_p, is_causal=is_causal, needs_grad=needs_grad,
-            contiguous_last=all(t.stride(-1) == 1 for t in (query, key, value)),
+            contiguous_last=all(t is None or t.stride(-1) == 1 for t in (query, key, value, attn_mask)),
         )  # fmt: skip
         backend = choose_backend(call, rules, enabled_backends())
         if backend is Backend.FLASH:

@@ -3,6 +3,7 @@
 Sources: ATen/cuda/CublasHandlePool.cpp, ATen/native/cuda/Blas.cpp, and the allocator traces of an H100.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,7 @@ from peaksight.records import Role
 from peaksight.units import MIB
 from peaksight.virtual_gpu.births import Ledger
 from peaksight.virtual_gpu.device_rules import DeviceRules
+from peaksight.virtual_gpu.kernels.reductions import REDUCTIONS, reduction_split
 
 aten = torch.ops.aten
 
@@ -70,3 +72,25 @@ class CublasWorkspaces:
         if key not in self._taken:
             self._taken.add(key)
             self.ledger.allocate(num_bytes, f"{library} workspace", Role.WORKSPACE)
+
+
+@dataclass(slots=True)
+class Workspaces:
+    """Every hidden allocation that a rule knows."""
+
+    rules: DeviceRules
+    ledger: Ledger
+    cublas: CublasWorkspaces
+
+    def take(self, func: Any, args: tuple, kwargs: dict, in_backward: bool) -> None:
+        """`func` ran on the card and its outputs exist: take what its kernels take beside them."""
+        self.cublas.before_returning(func, args, in_backward)
+        if func in REDUCTIONS:
+            split = reduction_split(func, args, kwargs, self.rules.multi_processor_count)
+            self._pass_through((split.buffer_bytes, split.semaphore_bytes), func.name())
+
+    def _pass_through(self, sizes: Iterable[int], op: str) -> None:
+        """Blocks that live for the length of one kernel."""
+        taken = [self.ledger.allocate(size, op, Role.WORKSPACE) for size in sizes if size]
+        for birth in reversed(taken):
+            self.ledger.free(birth)

@@ -17,6 +17,7 @@ READ_ONLY_COMMANDS: dict[str, tuple[str, ...] | None] = {
     "uname": None,
     "lscpu": None,
     "which": None,
+    "fc-list": None,
     "file": None,
     "hostname": ("-f", "-s", "-i", "-I", "-d", "--fqdn"),
     "ldconfig": ("-p",),

@@ -14,6 +14,7 @@ from peaksight.virtual_gpu.script.commands import COMMAND_GUARDS
 from peaksight.virtual_gpu.script.environment import environment
 from peaksight.virtual_gpu.script.file_guards import FILE_GUARDS
 from peaksight.virtual_gpu.script.imports import WrittenModuleFinder
+from peaksight.virtual_gpu.script.native import redirect_native
 from peaksight.virtual_gpu.script.network import NETWORK_GUARDS
 from peaksight.virtual_gpu.script.overlay import Overlay
 
@@ -24,6 +25,7 @@ def confine(patches: Patches, overlay: Overlay) -> None:
     os.makedirs(temporary, exist_ok=True)
     audit.install(FILE_GUARDS | NETWORK_GUARDS | COMMAND_GUARDS)
     replacements.install(patches)
+    redirect_native(patches)
     patches.enter_context(environment(temporary))
     patches.set(tempfile, "tempdir", temporary)
     patches.set(sys, "dont_write_bytecode", True)

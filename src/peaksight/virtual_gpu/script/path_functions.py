@@ -64,7 +64,7 @@ class PathFunction(Redirected):
     def __call__(self, path: Any, *args: Any, dir_fd: int | None = None, **options: Any) -> Any:
         """Call `real` with the path that holds what the run sees."""
         overlay = current()
-        if overlay is None or isinstance(path, int):
+        if overlay is None or not isinstance(path, str | bytes | os.PathLike):
             return self.real(path, *args, **options, **({} if dir_fd is None else {"dir_fd": dir_fd}))
         with redirecting(path):
             follow = self._follows and options.get("follow_symlinks", True)

@@ -63,7 +63,7 @@ class redirecting:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
         """Trust no longer."""
         trusted.depth -= 1
-        if isinstance(error, OSError):
+        if isinstance(error, OSError) and error.errno is not None:
             names = [name if isinstance(name, int) else os.fspath(name) for name in self._names]
             error.filename = names[0]
             if len(names) > 1:
