@@ -8,11 +8,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.accuracy.workloads import GPU, SCRIPTS, TORCH, Workload
+from benchmarks.accuracy.workloads import ENVIRONMENT, GPU, SCRIPTS, TORCH, Workload
 from peaksight.records import Report
 from peaksight.reporting import report_from_json
-
-ENVIRONMENT = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ SCRIPTS = TRUTH / "scripts"
 
 GPU = "h100-80gb"
 TORCH = "2.11+cu130"
+ENVIRONMENT = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
