@@ -111,7 +111,7 @@ def test_errors_name_the_file_as_the_script_did(home):
     """No message shows a path in the scratch directory."""
     with Scratch():
         for attempt in (
-            lambda: open("missing/x.txt", "w"),
+            lambda: Path("missing/x.txt").write_text(""),
             lambda: np.save("missing/x.npy", np.zeros(1)),
             lambda: os.rename("missing", "other"),
             lambda: shutil.copy("notes.txt", "missing/"),

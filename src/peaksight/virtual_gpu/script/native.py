@@ -2,43 +2,49 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.script.overlay import Overlay
-from peaksight.virtual_gpu.script.path_functions import PathFunction, Redirected, logical_path
-from peaksight.virtual_gpu.script.session import current, redirecting
+from peaksight.virtual_gpu.script.path_functions import PathFunction, Redirected
 
-_HDF5_READ_ONLY = 0
+_PATH_KEYWORDS = ("filename", "name", "path", "where", "source")
 
 
 class NativeFunction(PathFunction):
     """A function or class that opens a file by name, if it is no address like `s3://`."""
 
-    def __call__(self, path: Any, *args: Any, **options: Any) -> Any:
+    def __call__(self, *args: Any, **options: Any) -> Any:
         """Call `real` with the path that holds what the run sees."""
-        is_address = isinstance(path, str) and "://" in path
-        return self.real(path, *args, **options) if is_address else super().__call__(path, *args, **options)
+        if not args:
+            args = tuple(options.pop(name) for name in _PATH_KEYWORDS if name in options)
+        is_address = bool(args) and isinstance(args[0], str) and "://" in args[0]
+        return self.real(*args, **options) if is_address or not args else self._call(*args, **options)
 
     def __getattr__(self, name: str) -> Any:
         """What hangs on a class, such as `cv2.VideoWriter.fourcc`."""
         return getattr(self.real, name)
 
+    def _call(self, path: Any, *args: Any, **options: Any) -> Any:
+        return super().__call__(path, *args, **options)
 
-class OpenHdf5(Redirected):
-    """`h5py.h5f.open`, for reading or for changing a file that exists."""
 
-    def __call__(self, name: Any, flags: int = 1, **options: Any) -> Any:
-        """Open what the run sees, or the copy it changes."""
-        overlay = current()
-        if overlay is None:
-            return self.real(name, flags, **options)
-        with redirecting(name):
-            logical = logical_path(overlay, name)
-            located = overlay.backing(logical) if flags == _HDF5_READ_ONLY else overlay.writable(logical)
-            return self.real(located.encode(), flags, **options)
+class NativeOpen(NativeFunction):
+    """One that opens for reading or for writing, as its second argument says."""
+
+    def __init__(self, real: Callable[..., Any], *, reading: Sequence[Any], default: Any) -> None:
+        """Stand for `real`, whose mode is `default` if not given; those in `reading` change nothing."""
+        super().__init__(real, Overlay.backing)
+        self._reading = reading
+        self._default = default
+        self._write = NativeFunction(real, Overlay.writable)
+
+    def _call(self, path: Any, *args: Any, **options: Any) -> Any:
+        mode = [*args, *(options[name] for name in ("mode", "flags") if name in options), self._default][0]
+        return (super()._call if mode in self._reading else self._write)(path, *args, **options)
 
 
 def _reads(real: Callable[..., Any]) -> Redirected:
@@ -46,12 +52,13 @@ def _reads(real: Callable[..., Any]) -> Redirected:
 
 
 def _writes(real: Callable[..., Any]) -> Redirected:
-    return NativeFunction(real, Overlay.writable)
+    return NativeFunction(real, partial(Overlay.writable, contents=False))
 
 
 _NATIVE: dict[str, dict[str, Callable[[Callable[..., Any]], Redirected]]] = {
     "cv2": {"imread": _reads, "imwrite": _writes, "VideoCapture": _reads, "VideoWriter": _writes},
-    "h5py.h5f": {"open": OpenHdf5, "create": _writes},
+    "h5py.h5f": {"open": partial(NativeOpen, reading=[0], default=1), "create": _writes},
+    "pyarrow": {"OSFile": partial(NativeOpen, reading=["r", "rb"], default="r")},
     "pyarrow.parquet": {"ParquetFile": _reads, "read_table": _reads, "ParquetWriter": _writes},
     "pyarrow.parquet.core": {"ParquetFile": _reads, "ParquetWriter": _writes},
 }

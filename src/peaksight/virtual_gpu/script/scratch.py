@@ -2,12 +2,15 @@
 
 Two layers keep the person's files as they are. Python's functions that open, change or look at files are replaced
 (`replacements`) and work on an overlay, so that the run reads back what it wrote. An audit hook (`audit`) refuses
-what gets past them, and keeps the run offline and from starting other programs.
+what gets past them, and keeps the run offline and from starting other programs. Processes that the run forks, or
+starts with multiprocessing, are held to the same.
 
 Limitations:
-    Needs Linux (/proc). `io.FileIO(name, "w")` and the functions of `posix` are refused, not redirected.
-    C, C++ or Rust code that opens files by name without Python is neither redirected nor refused, unless `native`
-    or a caller of `redirect_write` names it; nor are sockets made by such code.
+    Linux only, for its /proc.
+    Code in C, C++ or Rust that opens files by name without Python, or connects to the network, is neither redirected
+    nor refused, but for the functions listed in `native` and those whose callers use `redirect_write`.
+    `io.FileIO(name, "w")`, the functions of `posix`, and those of `os` that a class body or a default argument kept
+    from before the run are refused, not redirected.
     Programs that the run may start see the person's files, not the overlay.
     Renaming a directory of the person's, or appending to a file, costs a copy in the scratch directory.
 """
