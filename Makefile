@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 BIN_2_13 := .venv-2.13/bin
-PIP_INSTALL := pip install --quiet --disable-pip-version-check
+PIP_INSTALL := pip install --quiet --no-compile --disable-pip-version-check
 
 # The releases that peaksight is tested with.
 TORCH := torch==2.14.1 torchvision==0.29.1
