@@ -2,6 +2,7 @@
 
 import ctypes.util
 import io
+import multiprocessing.util
 import os
 import pathlib
 import platform
@@ -123,6 +124,7 @@ def test_other_programs_are_not_started(home):
             lambda: subprocess.run("touch made.txt", shell=True),
             lambda: os.posix_spawn("/bin/touch", ["touch", "made.txt"], {}),
             lambda: os.execv("/bin/touch", ["touch", "made.txt"]),
+            lambda: multiprocessing.util.spawnv_passfds("/bin/touch", ["touch", "made.txt"], []),
         ):
             with pytest.raises(FileNotFoundError):
                 start()

@@ -1,6 +1,8 @@
 """Running a script: as Python would, but in this process."""
 
+import builtins
 import os
+import signal
 import subprocess
 import sys
 
@@ -77,11 +79,28 @@ def test_the_script_sees_what_python_shows_it(argv, here, capfd):
 
 def test_everything_is_put_back(here):
     """Arguments, search path, `__main__` and the working directory are as before, also after a failure."""
-    command = write_script(here, "import os, sys; sys.path.append('x'); sys.argv.append('y'); os.chdir('/'); 1 / 0")
-    before = (sys.argv[:], sys.path[:], sys.modules["__main__"], os.getcwd(), os._exit)
+    command = write_script(
+        here,
+        """
+import builtins, os, signal, sys
+sys.path.append('x')
+sys.argv.append('y')
+os.chdir('/')
+sys.stdout = sys.stderr = open(os.devnull, 'w')
+sys.excepthook = builtins.print = lambda *args: None
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+1 / 0
+""",
+    )
+
+    def state():
+        streams = (sys.stdout, sys.stderr, sys.excepthook, builtins.print)
+        return sys.argv[:], sys.path[:], sys.modules["__main__"], os.getcwd(), os._exit, streams, signal.getsignal(2)
+
+    before = state()
 
     assert run_script(command) == 1
-    assert before == (sys.argv, sys.path, sys.modules["__main__"], os.getcwd(), os._exit)
+    assert before == state()
 
 
 @pytest.mark.parametrize(
@@ -106,10 +125,8 @@ def test_ends_and_tracebacks_are_pythons(script, here, capfd):
     """What is printed at the end, and the exit code, are those of Python, without a frame of ours."""
     command = write_script(here, script)
     plain = python("train.py")
-    before = sys.excepthook
 
     exit_code = run_script(command)
-    sys.excepthook = before
 
     captured = capfd.readouterr()
     assert plain.returncode == exit_code

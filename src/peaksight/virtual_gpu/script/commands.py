@@ -10,6 +10,7 @@ from peaksight.virtual_gpu.script.audit import Guard
 from peaksight.virtual_gpu.script.journal import note
 from peaksight.virtual_gpu.script.overlay import Overlay
 from peaksight.virtual_gpu.script.path_functions import Redirected
+from peaksight.virtual_gpu.script.session import current
 
 # Read-only commands by which scripts and libraries learn about the machine; with the first arguments allowed.
 READ_ONLY_COMMANDS: dict[str, tuple[str, ...] | None] = {
@@ -47,6 +48,21 @@ class SystemCommand(Redirected):
             return self.real(command)
         except FileNotFoundError:
             return 127 << 8
+
+
+class StartProcess(Redirected):
+    """`_posixsubprocess.fork_exec`, the way past the audit events that multiprocessing and others take.
+
+    The workers of multiprocessing confine themselves (see `confinement`); nobody else's would.
+    """
+
+    def __call__(self, command: Any, *args: Any) -> int:
+        """Start a worker of multiprocessing or a read-only command."""
+        words = [os.fsdecode(word) for word in command]
+        overlay = current()
+        if overlay is not None and not any(word.startswith("from multiprocessing.") for word in words):
+            _demand_read_only(overlay, words)
+        return self.real(command, *args)
 
 
 def _guard_popen(overlay: Overlay, executable: Any, args: Any, cwd: Any, env: Any) -> None:

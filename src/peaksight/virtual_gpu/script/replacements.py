@@ -1,5 +1,6 @@
 """What stands for which function while a scratch is in force, wherever a module keeps it."""
 
+import _posixsubprocess
 import builtins
 import gc
 import io
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from peaksight.virtual_gpu.patches import Patches
-from peaksight.virtual_gpu.script.commands import SystemCommand
+from peaksight.virtual_gpu.script.commands import StartProcess, SystemCommand
 from peaksight.virtual_gpu.script.directory_functions import ListDirectory, ScanDirectory
 from peaksight.virtual_gpu.script.name_functions import (
     Link,
@@ -72,7 +73,7 @@ def _replacements() -> Iterator[Redirected]:
     yield from (WorkingDirectory(os.getcwd), WorkingDirectory(os.getcwdb))
     yield (open_descriptor := OpenDescriptor(os.open))
     yield OpenFile(builtins.open, open_descriptor)
-    yield SystemCommand(os.system)
+    yield from (SystemCommand(os.system), StartProcess(_posixsubprocess.fork_exec))
     yield OpenCode(io.open_code)
     yield from (ConnectDatabase(real) for real in _database_connectors())
 

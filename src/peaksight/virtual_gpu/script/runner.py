@@ -1,6 +1,8 @@
 """Running a script in this process as `python script.py` would in its own."""
 
+import builtins
 import os
+import signal
 import sys
 import threading
 
@@ -10,6 +12,12 @@ from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.script.program import find_program, search_directory
 from peaksight.virtual_gpu.script.tracebacks import print_failure
 from peaksight.virtual_gpu.stopping import StopSimulation
+
+_REPLACED_BY_SCRIPTS = (
+    *((sys, name) for name in ("stdin", "stdout", "stderr", "excepthook", "displayhook")),
+    (threading, "excepthook"),
+    (builtins, "print"),
+)
 
 
 def run_script(command: ScriptCommand) -> int:
@@ -35,7 +43,16 @@ def _set_up(patches: Patches, command: ScriptCommand) -> None:
     patches.set(sys, "path", [search_directory(command), *sys.path[0 if sys.flags.safe_path else 1 :]])
     patches.set(sys, "argv", ["-m" if command.is_module else command.target, *command.args])
     patches.callback(sys.modules.__setitem__, "__main__", sys.modules["__main__"])
+    for owner, name in _REPLACED_BY_SCRIPTS:
+        patches.set(owner, name, getattr(owner, name))
+    _keep_signal_handlers(patches)
     _end_run_by_exit(patches)
+
+
+def _keep_signal_handlers(patches: Patches) -> None:
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            patches.callback(signal.signal, number, signal.getsignal(number) or signal.SIG_DFL)
 
 
 def _end_run_by_exit(patches: Patches) -> None:
