@@ -10,7 +10,7 @@ from typing import NamedTuple
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _INSTALLED = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib", "platstdlib")})
 # Frames that every operation passes through: they say nothing about where it came from.
-_PLUMBING = ("torch/_ops.py", "torch/_subclasses/", "torch/_library/", "torch/utils/_contextlib.py", "torch/overrides.py", "torch/_compile.py")
+_PLUMBING = ("torch/_ops.py", "torch/_subclasses/", "torch/utils/_stats.py", "torch/_library/", "torch/utils/_contextlib.py", "torch/overrides.py", "torch/_compile.py")
 
 
 class Lines(NamedTuple):

@@ -6,7 +6,7 @@ ones. Values that depend on parameters or activations cannot be known: reading o
 False), which is noted.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,15 @@ MAX_FLOAT_NUMEL = 1 << 12
 STAND_INS = {"floating": 1.0, "integer": 1, "bool": False}
 # On finite values these give the same answer everywhere: a training run that works is assumed to be finite.
 ON_FINITE_VALUES = {aten.isnan.default: False, aten.isinf.default: False, aten.isfinite.default: True}
+# Their values do not depend on those of their first argument, only its shape does.
+BY_SHAPE_ALONE = {
+    aten.ones_like.default,
+    aten.zeros_like.default,
+    aten.full_like.default,
+    aten.new_ones.default,
+    aten.new_zeros.default,
+    aten.new_full.default,
+}
 # The gradients of a run that works are finite, so `found_inf` keeps the zero it was made with.
 KEEPS_FOUND_INF = aten._amp_foreach_non_finite_check_and_unscale_.default
 
@@ -63,29 +72,32 @@ class _Family:
 
 def follow(func: Any, args: tuple, kwargs: dict, out: Any) -> None:
     """After `out = func(*args)` on the virtual GPU: compute the values of `out` where all inputs have theirs."""
+    outputs = out if isinstance(out, (list, tuple)) else (out,)
     if func in ON_FINITE_VALUES:
         _attach(out, torch.tensor(ON_FINITE_VALUES[func]).expand(out.shape), _Family())
-    elif isinstance(out, FakeTensor) and _is_small(out) and func is not KEEPS_FOUND_INF:
-        _follow_small(func, args, kwargs, out)
+    elif func is not KEEPS_FOUND_INF and all(isinstance(o, FakeTensor) and _is_small(o) for o in outputs):
+        _follow_small(func, args, kwargs, outputs)
     elif func._schema.is_mutable and func is not KEEPS_FOUND_INF:
         _forget_written(func, args, kwargs)
 
 
-def _follow_small(func: Any, args: tuple, kwargs: dict, out: FakeTensor) -> None:
+def _follow_small(func: Any, args: tuple, kwargs: dict, outputs: Sequence[FakeTensor]) -> None:
+    if func in BY_SHAPE_ALONE:
+        args = (torch.empty(args[0].shape, dtype=args[0].dtype), *args[1:])
     inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-    value = None
-    if torch.Tag.nondeterministic_seeded not in func.tags and not func.name().startswith("aten::empty"):
-        value = _compute(func, args, kwargs, inputs)
-    if value is None or value.shape != out.shape:
+    values = _compute(func, args, kwargs, inputs)
+    if values is None or [v.shape for v in values] != [o.shape for o in outputs]:
         _forget_written(func, args, kwargs)
         return
-    if func is aten._to_copy.default and value is args[0]:
-        value = value.clone()
-    family = getattr(inputs[0], "_peaksight_value", (None, None))[1] if func.is_view or func._schema.is_mutable else None
-    _attach(out, value, family or _Family())
+    aliases = func.is_view or func._schema.is_mutable
+    family = (getattr(inputs[0], "_peaksight_value", (None, None))[1] if aliases else None) or _Family()
+    for output, value in zip(outputs, values, strict=True):
+        _attach(output, value.clone() if value is args[0] and not aliases else value, family)
 
 
-def _compute(func: Any, args: tuple, kwargs: dict, inputs: list[torch.Tensor]) -> torch.Tensor | None:
+def _compute(func: Any, args: tuple, kwargs: dict, inputs: list[torch.Tensor]) -> Sequence[torch.Tensor] | None:
+    if torch.Tag.nondeterministic_seeded in func.tags or func.name().startswith("aten::empty"):
+        return None
     if not all(_is_small(tensor) and known_value(tensor) is not None for tensor in inputs):
         return None
     try:
@@ -95,7 +107,8 @@ def _compute(func: Any, args: tuple, kwargs: dict, inputs: list[torch.Tensor]) -
         result = func(*args, **kwargs)
     except (RuntimeError, NotImplementedError, TypeError, IndexError, ValueError):
         return None
-    return result if isinstance(result, torch.Tensor) else None
+    result = result if isinstance(result, (list, tuple)) else (result,)
+    return result if all(isinstance(r, torch.Tensor) for r in result) else None
 
 
 def _to_host(leaf: Any) -> Any:

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.machinery import SOURCE_SUFFIXES, FileFinder, ModuleSpec, SourceFileLoader
 from types import ModuleType
 
@@ -19,8 +20,8 @@ class WrittenModuleFinder:
         overlay = current()
         if overlay is None:
             return None
-        with trusted:
-            for directory in sys.path if path is None else path:
+        for directory in sys.path if path is None else path:
+            with trusted, suppress(OSError):
                 upper = overlay.upper_path(logical_path(overlay, directory or "."))
                 spec = FileFinder(upper, (SourceFileLoader, SOURCE_SUFFIXES)).find_spec(name)
                 if spec is not None and os.path.isdir(upper):

@@ -51,6 +51,10 @@ class Overlay:
             pass
         return upper
 
+    def directory(self, path: str) -> str:
+        """The real directory to work in at `path`: the person's own where there is one, it outlives the run."""
+        return path if self._in_lower(path) else self.backing(path)
+
     def exists(self, path: str) -> bool:
         """Whether the run sees anything at `path`, be it a broken link."""
         return _lexists(self.backing(path))

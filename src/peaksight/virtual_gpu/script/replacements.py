@@ -24,7 +24,7 @@ from peaksight.virtual_gpu.script.open_functions import ConnectDatabase, OpenCod
 from peaksight.virtual_gpu.script.overlay import Overlay
 from peaksight.virtual_gpu.script.path_functions import PathFunction, Redirected, WorkingDirectory
 
-_READ = ("stat", "access", "statvfs", "pathconf", "getxattr", "listxattr", "chdir")
+_READ = ("stat", "access", "statvfs", "pathconf", "getxattr", "listxattr")
 _CHANGE = ("chmod", "chown", "utime", "truncate", "setxattr", "removexattr", "chflags")
 _MAKE = ("mkdir", "mkfifo", "mknod")
 # The import system works on the real files, see `imports`.
@@ -65,6 +65,7 @@ def _replacements() -> Iterator[Redirected]:
         yield from (PathFunction(real, locate, follows=names is not _MAKE) for real in _from_os(*names))
     yield from (PathFunction(real, Overlay.backing, follows=False) for real in _from_os("lstat", "readlink"))
     yield from (PathFunction(real, Overlay.writable, follows=False) for real in _from_os("lchown", "lchflags"))
+    yield PathFunction(os.chdir, Overlay.directory)
     yield Removal(os.unlink, check_file)
     yield Removal(os.remove, check_file)
     yield Removal(os.rmdir, check_empty_directory)

@@ -49,6 +49,7 @@ class Scratch:
         self._final_writes: tuple[ScratchWrite, ...] | None = None
         self._final_notes: tuple[Approximation, ...] | None = None
         self._patches = Patches()
+        self._patches.callback(os.chdir, self._home)
         contain_leftovers(self._patches, self._overlay)
         confine(self._patches, self._overlay)
         return self
