@@ -1,5 +1,6 @@
 """A script sees the same files in a scratch as in a plain run, and the person's files stay as they are."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -35,6 +36,21 @@ def test_a_script_that_does_everything_to_files(tmp_path, monkeypatch, capfd):
     assert plain.stdout == capfd.readouterr().out
     assert before == fingerprint(home)
     assert {"best.pt", "train.log", "runs.db", "touched"} <= {write.path for write in scratch.writes()}
+
+
+def test_the_working_directory_is_the_persons(tmp_path, monkeypatch):
+    """Wherever the script went, also in directories that it made, the caller is back where it was."""
+    home = make_home(tmp_path / "home")
+    monkeypatch.chdir(home)
+    (home / "train.py").write_text("import os; os.makedirs('new/place'); os.chdir('new/place'); os.chdir('..')")
+
+    with Scratch():
+        assert 0 == run_script(ScriptCommand(target="train.py"))
+        assert str(home) == os.getcwd()
+        os.mkdir("other")
+        os.chdir("other")
+
+    assert str(home) == os.getcwd()
 
 
 def test_absolute_paths_from_elsewhere(tmp_path, monkeypatch):
