@@ -46,6 +46,14 @@ def test_what_is_not_redirected_is_refused(write, home):
         write()
 
 
+def test_a_pipe_of_the_persons_is_no_file_to_remove(home):
+    """It may be written to, its name stays."""
+    os.mkfifo("fifo")
+    with Scratch(), pytest.raises(PermissionError):
+        posix.unlink("fifo")
+    os.unlink("fifo")
+
+
 def test_the_net_is_inert_without_a_scratch(tmp_path):
     """Outside the context nothing is refused."""
     with Scratch():
@@ -62,6 +70,8 @@ def test_special_files_are_left_alone(home, capfd):
         with open("/dev/null", "w") as null, open(f"/proc/self/fd/{writing}", "w") as pipe:
             null.write("nothing")
             pipe.write("something")
+        with pytest.raises(PermissionError):
+            os.chmod("/dev/null", 0o666)
         with open("/dev/stdout", "a") as stdout:
             stdout.write("printed")
         names = os.listdir("/proc/self/fd")

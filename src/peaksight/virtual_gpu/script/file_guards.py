@@ -20,7 +20,7 @@ _STANDARD_OUTPUT = re.compile(r"/dev/std(out|err)|/(dev|proc/self)/fd/[12]")
 
 
 def _guard_open(overlay: Overlay, path: Any, mode: str | None, flags: int) -> None:
-    if flags & WRITING and not isinstance(path, int) and path is not opening.path:
+    if flags & WRITING and not isinstance(path, int) and path is not opening.path and not _is_output(path):
         _demand_scratch(overlay, path)
 
 
@@ -72,8 +72,8 @@ FILE_GUARDS: dict[str, Guard] = {
 def _demand_scratch(overlay: Overlay, path: Any, dir_fd: int = -1, *, follow: bool = True) -> None:
     with trusted:
         name = _absolute(path, dir_fd)
-        real = os.path.realpath(name) if follow else os.path.join(os.path.realpath(os.path.dirname(name)), "")
-        if not overlay.owns(real.rstrip("/")) and not _is_harmless(name, real, by_descriptor=isinstance(path, int)):
+        real = os.path.realpath(name) if follow else os.path.realpath(os.path.dirname(name))
+        if not overlay.owns(real) and not (isinstance(path, int) and _is_memory(name)):
             raise PermissionError(errno.EACCES, _REFUSAL, name)
 
 
@@ -84,14 +84,18 @@ def _absolute(path: Any, dir_fd: int) -> str:
     return os.path.join(base, os.fsdecode(path))
 
 
-def _is_harmless(name: str, real: str, *, by_descriptor: bool) -> bool:
-    """Whether it is standard output, no regular file, a process's own file, or unnamed or shared memory."""
-    if _STANDARD_OUTPUT.fullmatch(name) or not name.startswith("/"):
-        return True
-    if by_descriptor and (name.endswith(" (deleted)") or name.startswith("/dev/shm/")):
-        return True
-    try:
-        mode = os.stat(name).st_mode
-    except OSError:
-        return False
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode) or (stat.S_ISREG(mode) and is_special(real))
+def _is_memory(name: str) -> bool:
+    """Whether an open file called `name` in /proc is no file with a name on a disk."""
+    return not name.startswith("/") or name.endswith(" (deleted)") or name.startswith("/dev/shm/")
+
+
+def _is_output(path: Any) -> bool:
+    """Whether to open `path` for writing harms no file: standard output, a device, a pipe, the process's own."""
+    with trusted:
+        try:
+            mode = os.stat(path).st_mode
+        except OSError:
+            return False
+        if stat.S_ISREG(mode):
+            return bool(_STANDARD_OUTPUT.fullmatch(os.fsdecode(path))) or is_special(os.path.realpath(path))
+        return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode)
