@@ -8,7 +8,7 @@ import torch
 from peaksight.allocator.caching import CachingAllocator
 from peaksight.gpus import Card
 from peaksight.records import Phase, StepPeak
-from peaksight.virtual_gpu import backward, cuda_answers, data_loading, modules, optimizers, torch_answers
+from peaksight.virtual_gpu import backward, cuda_answers, data_loading, modules, optimizers, saving, torch_answers
 from peaksight.virtual_gpu.approximations import Approximations
 from peaksight.virtual_gpu.autocast import Autocast
 from peaksight.virtual_gpu.autograd_lines import AutogradLines
@@ -36,13 +36,21 @@ class VirtualGpu:
         script_dir: str = ".",
         max_steps: int | None = None,
         on_step: Callable[[StepPeak], None] | None = None,
+        files: saving.Files | None = None,
+        record: bool = True,
     ) -> None:
-        """A card with nothing on it; source lines are named relative to `script_dir`, `on_step` sees each step end."""
+        """A card with nothing on it.
+
+        Source lines are named relative to `script_dir`; `on_step` sees each step end; `files` is where the
+        script's files are. Without `record` nothing is counted: the bare cost of running on fake tensors.
+        """
         self.card = card
         self.rules = rules
         self.ledger = Ledger(CachingAllocator(), self._circumstances)
         self.loop = TrainingLoop(max_steps=max_steps, on_step_end=self._end_step)
         self._on_step = on_step
+        self._files = files or saving.RealFiles()
+        self._record = record
         self.approximations = Approximations()
         self._lines = SourceLines(script_dir)
         self._nodes = AutogradLines()
@@ -64,6 +72,7 @@ class VirtualGpu:
         optimizers.install(patches, self.loop, parameters)
         backward.install(patches, requests, self.loop, self.ledger, parameters)
         data_loading.install(patches)
+        saving.install(patches, self._files, self.loop)
         patches.enter_context(requests)
         patches.enter_context(mode)
         return self
@@ -75,6 +84,8 @@ class VirtualGpu:
 
     def after(self, func: Any, args: tuple, kwargs: dict, out: Any) -> None:
         """An operator ran on the card: its new storages are born, its workspaces taken."""
+        if not self._record:
+            return
         if self._nodes.pending() and torch.is_grad_enabled():
             self._nodes.note(self.loop.module, self._lines.current())
         if _may_allocate(func):

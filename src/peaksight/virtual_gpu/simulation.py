@@ -22,18 +22,29 @@ def simulate(
     device_rules: str | None = None,
     max_steps: int | None = None,
     on_step: Callable[[StepPeak], None] | None = None,
+    record: bool = True,
 ) -> Capture:
     """Run `command` on a virtual `card` and return what it allocated.
 
     `device_rules` is a build as `--torch` takes it (`2.11+cu130`), by default the installed one. The run stops by
-    itself at the steady state, or after `max_steps`; `on_step` is called at the end of each step.
+    itself at the steady state, or after `max_steps`; `on_step` is called at the end of each step. `record=False` counts
+    nothing, to measure what counting costs.
     """
     check_release()
     started = time.perf_counter()
     rules = rules_for(device_rules or torch.__version__, card)
-    gpu = VirtualGpu(card, rules, script_dir=_script_dir(command), max_steps=max_steps, on_step=on_step)
-    with Scratch() as scratch, gpu:
-        finished, script_exit = _run(command)
+    with Scratch() as scratch:
+        gpu = VirtualGpu(
+            card,
+            rules,
+            script_dir=_script_dir(command),
+            max_steps=max_steps,
+            on_step=on_step,
+            files=scratch,
+            record=record,
+        )
+        with gpu:
+            finished, script_exit = _run(command)
     ledger, peaks = gpu.ledger, gpu.ledger.peaks
     return Capture(
         argv=command.argv,

@@ -101,10 +101,12 @@ class Overlay:
 
     def writable(self, path: str, *, contents: bool = True) -> str:
         """Where to write to `path`, new or old; without `contents` an old file starts empty."""
-        if is_special(path) or not self.exists(path):
-            return path if is_special(path) else self.place(path)
+        if is_special(path):
+            return path
+        if not self.exists(path):
+            return self.place(path)
         mode = lstat(self.backing(path)).st_mode
-        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode):
             return self.backing(path)
         if stat.S_ISREG(mode):
             self._demand_access(path, os.W_OK)
@@ -179,16 +181,17 @@ class Overlay:
 
 
 def _copy_node(lower: str, upper: str, *, contents: bool) -> None:
-    if stat.S_ISDIR(lstat(lower).st_mode):
+    mode = lstat(lower).st_mode
+    if stat.S_ISDIR(mode):
         os.mkdir(upper)
-        shutil.copystat(lower, upper)
-        os.chmod(upper, os.stat(upper).st_mode | stat.S_IRWXU)
-        return
-    if contents:
-        shutil.copyfile(lower, upper, follow_symlinks=False)
-    else:
+    elif stat.S_ISREG(mode) and not contents:
         open(upper, "x").close()
+    else:
+        shutil.copyfile(lower, upper, follow_symlinks=False)
     shutil.copystat(lower, upper, follow_symlinks=False)
+    if stat.S_ISDIR(mode):
+        # Ours to write in, whether or not the run may.
+        os.chmod(upper, stat.S_IMODE(mode) | stat.S_IRWXU)
 
 
 def _lexists(path: str) -> bool:

@@ -1,0 +1,207 @@
+"""Saving and loading in a simulated run: checkpoints cost no disk, and the run loads what it has saved.
+
+`torch.save` keeps what it is given in memory, fake tensors as their shapes, and writes a token in its place;
+`torch.load` of a token gives a copy back. safetensors files are real: a header, and zeros that take no disk space.
+"""
+
+import io
+import json
+import os
+import pickle
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any, Protocol
+from uuid import uuid4
+
+import torch
+from torch import nn
+
+from peaksight.records import Phase
+from peaksight.virtual_gpu.patches import Patches
+from peaksight.virtual_gpu.torch_private import FakeTensor
+from peaksight.virtual_gpu.training_loop import TrainingLoop
+
+TOKEN = b"peaksight saved checkpoint "
+SAFETENSORS_NAMES = {
+    torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64",
+    torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.bool: "BOOL",
+}  # fmt: skip
+
+
+class Files(Protocol):
+    """Where the run's files are: `script.Scratch`, or `RealFiles` where nothing is redirected."""
+
+    def redirect_read(self, path: Any) -> str:
+        """Where to read what the script sees at `path`, by other means than `open`."""
+
+    def declare(self, path: Any, num_bytes: int) -> None:
+        """The file just written at `path` would have `num_bytes` in a real run."""
+
+
+class RealFiles:
+    """Files as they are."""
+
+    def redirect_read(self, path: Any) -> str:
+        """Where it is."""
+        return os.fspath(path)
+
+    def declare(self, path: Any, num_bytes: int) -> None:
+        """Nobody asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedTensor:
+    """A tensor in a checkpoint: its real values, or only what a fake one has."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    device: torch.device
+    requires_grad: bool
+    is_parameter: bool
+    values: torch.Tensor | None
+
+    @staticmethod
+    def of(tensor: torch.Tensor) -> "SavedTensor":
+        """What is kept of `tensor`."""
+        values = None if isinstance(tensor, FakeTensor) else tensor.detach().clone()
+        is_parameter = isinstance(tensor, nn.Parameter)
+        return SavedTensor(
+            tuple(tensor.shape), tensor.dtype, tensor.device, tensor.requires_grad, is_parameter, values
+        )
+
+    def restore(self, map_location: Any) -> torch.Tensor:
+        """A new tensor, on the device that `map_location` names, or where it was."""
+        device = self.device if not isinstance(map_location, (str, torch.device)) else torch.device(map_location)
+        if self.values is not None:
+            tensor = self.values.to(device, copy=True)
+        else:
+            tensor = torch.empty(self.shape, dtype=self.dtype, device=device)
+        return nn.Parameter(tensor, self.requires_grad) if self.is_parameter else tensor
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, file: Any) -> None:
+        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
+        self.tensors: list[SavedTensor] = []
+
+    def persistent_id(self, obj: Any) -> int | None:
+        if not isinstance(obj, torch.Tensor):
+            return None
+        self.tensors.append(SavedTensor.of(obj))
+        return len(self.tensors) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """One saved object: its pickle without tensors, and the tensors."""
+
+    structure: bytes
+    tensors: tuple[SavedTensor, ...]
+
+    @staticmethod
+    def of(obj: Any) -> "Checkpoint":
+        """What `torch.save(obj, ...)` would write."""
+        buffer = io.BytesIO()
+        pickler = _Pickler(buffer)
+        pickler.dump(obj)
+        return Checkpoint(buffer.getvalue(), tuple(pickler.tensors))
+
+    @property
+    def num_bytes(self) -> int:
+        """The size of the file of a real run, but for its index."""
+        return len(self.structure) + sum(_num_bytes(t.shape, t.dtype) for t in self.tensors)
+
+    def load(self, map_location: Any) -> Any:
+        """A copy of what was saved."""
+        unpickler = pickle.Unpickler(io.BytesIO(self.structure))
+        unpickler.persistent_load = lambda index: self.tensors[index].restore(map_location)
+        return unpickler.load()
+
+
+def _num_bytes(shape: tuple[int, ...], dtype: torch.dtype) -> int:
+    return torch.Size(shape).numel() * dtype.itemsize
+
+
+class Checkpoints:
+    """What the run has saved, by the token in its file."""
+
+    def __init__(self, files: Files, loop: TrainingLoop) -> None:
+        """`files` is told the size of each file of a real run."""
+        self._files, self._loop = files, loop
+        self._saved: dict[bytes, Checkpoint] = {}
+
+    def save(self, obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
+        """`torch.save` to a path or a file object."""
+        with self._loop.within(Phase.SAVE):
+            checkpoint = Checkpoint.of(obj)
+        token = TOKEN + uuid4().hex.encode()
+        self._saved[token] = checkpoint
+        if hasattr(f, "write"):
+            f.write(token)
+            return
+        with open(f, "wb") as file:
+            file.write(token)
+        self._files.declare(f, checkpoint.num_bytes)
+
+    def loader(self, load: Callable) -> Callable:
+        """`torch.load`: a checkpoint of this run, else what `load` reads."""
+
+        def load_saved(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
+            checkpoint = self._saved.get(_head(f))
+            return load(f, map_location, *args, **kwargs) if checkpoint is None else checkpoint.load(map_location)
+
+        return load_saved
+
+
+def _head(f: Any) -> bytes:
+    """The first bytes of a path or file object, which is left where it was."""
+    length = len(TOKEN) + 32
+    if not hasattr(f, "read"):
+        with open(f, "rb") as file:
+            return file.read(length)
+    if not hasattr(f, "seek"):
+        return b""
+    at = f.tell()
+    head = f.read(length)
+    f.seek(at)
+    return head
+
+
+def install(patches: Patches, files: Files, loop: TrainingLoop) -> None:
+    """Save and load without data until `patches` is left."""
+    checkpoints = Checkpoints(files, loop)
+    load = checkpoints.loader(torch.load)
+    for owner in (torch, torch.serialization):
+        patches.set(owner, "save", checkpoints.save)
+        patches.set(owner, "load", load)
+    if find_spec("safetensors") is not None:
+        _install_safetensors(patches, files)
+
+
+def _install_safetensors(patches: Patches, files: Files) -> None:
+    import safetensors.torch
+
+    open_real = safetensors.safe_open
+    patches.set(safetensors.torch, "save_file", save_safetensors)
+    for owner in (safetensors, safetensors.torch):
+        patches.set(owner, "safe_open", lambda name, *args, **kw: open_real(files.redirect_read(name), *args, **kw))
+
+
+def save_safetensors(tensors: Mapping[str, torch.Tensor], filename: Any, metadata: dict | None = None) -> None:
+    """`safetensors.torch.save_file`: a valid file whose data are zeros that no disk block holds."""
+    header: dict[str, Any] = {"__metadata__": metadata} if metadata else {}
+    offset = 0
+    for name, tensor in tensors.items():
+        end = offset + _num_bytes(tuple(tensor.shape), tensor.dtype)
+        header[name] = {
+            "dtype": SAFETENSORS_NAMES[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [offset, end],
+        }
+        offset = end
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(filename, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        file.truncate(8 + len(text) + offset)
