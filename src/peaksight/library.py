@@ -12,7 +12,7 @@ def run(*command: str, **options: str | int) -> Report:
     """Simulate `command` (`"train.py", "--batch", "8"`) and return its report.
 
     Args:
-        options: As on the command line, with underscores: `run("train.py", gpu="t4", reserved_by_others="1GiB")`.
+        options: Those that take a value, with underscores: `run("train.py", gpu="t4", reserved_by_others="1GiB")`.
 
     Raises:
         ScriptError: there is no report, because the command line was refused or the script could not be started.
