@@ -9,7 +9,13 @@ from peaksight.records import Allocation, Capture, OutOfMemory
 from peaksight.units import GIB, format_bytes
 
 # Approximations without a size that may still decide the verdict, and the most each is taken to hold.
-DECIDING_BYTES = {"convolution-workspace": GIB, "attention-backward-workspace": GIB}
+DECIDING_BYTES = {
+    "convolution-workspace": GIB,
+    "attention-backward-workspace": GIB,
+    "linalg-workspace": GIB,
+    "index-workspace": GIB,
+    "rnn-workspace": GIB,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

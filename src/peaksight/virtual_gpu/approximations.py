@@ -8,7 +8,11 @@ TEXTS = {
     "compile": "torch.compile: the run is eager; compiled kernels fuse operators and allocate less or otherwise",
     "convolution-workspace": "workspaces of {count} cuDNN convolution calls",
     "attention-backward-workspace": "accumulators of {count} attention backward calls",
-    "random-stream": "numbers drawn on the CPU after parameters were initialised differ from a real run's",
+    "linalg-workspace": "workspaces of {count} linear algebra calls",
+    "index-workspace": "temporaries of {count} sorts, scans and gradients of indexing",
+    "rnn-workspace": "workspaces of {count} cuDNN RNN calls",
+    "sparse-gradients": "indices and values of {count} sparse tensors, such as gradients of sparse embeddings",
+    "draws": "{count} draws of CPU random numbers differ from a real run's, for no parameter was initialised before; the first at {at}",
 }
 
 

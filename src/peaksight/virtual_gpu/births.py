@@ -103,11 +103,11 @@ class Ledger:
 
     # Storages of tensors.
 
-    def born(self, storage: Any, op: str) -> None:
+    def born(self, storage: Any, op: str, role: Role = Role.UNMARKED) -> None:
         """Give `storage` a block unless it has one; storages of zero bytes get none, as on the card."""
         key, num_bytes = storage._cdata, storage.nbytes()
         if num_bytes and key not in self._alive:
-            self._alive[key] = (self._watch(storage, key), self.allocate(num_bytes, op))
+            self._alive[key] = (self._watch(storage, key), self.allocate(num_bytes, op, role))
 
     def resized(self, storage: Any, op: str) -> None:
         """A storage changed its size: its old block is freed after the new one was taken."""
@@ -122,9 +122,9 @@ class Ledger:
             self.free(birth)
 
     def mark(self, storage: Any, role: Role) -> None:
-        """Say what `storage` is for; the first word stays, but a parameter is a parameter whatever was said before."""
+        """Say what `storage` is for. The first word stays, but what a module holds counts more than where it came from."""
         _, birth = self._alive.get(storage._cdata, (None, None))
-        if birth is not None and (birth.role is Role.UNMARKED or role is Role.PARAMETER):
+        if birth is not None and (birth.role in (Role.UNMARKED, Role.INPUT) or role is Role.PARAMETER):
             birth.role = role
 
     def _watch(self, storage: Any, key: int) -> _StorageRef:

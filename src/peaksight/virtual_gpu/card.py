@@ -7,7 +7,7 @@ import torch
 
 from peaksight.allocator.caching import CachingAllocator
 from peaksight.gpus import Card
-from peaksight.records import Phase, StepPeak
+from peaksight.records import Phase, Role, StepPeak
 from peaksight.virtual_gpu import backward, cuda_answers, data_loading, modules, optimizers, saving, torch_answers
 from peaksight.virtual_gpu.approximations import Approximations
 from peaksight.virtual_gpu.autocast import Autocast
@@ -22,6 +22,7 @@ from peaksight.virtual_gpu.mode import VirtualGpuMode, device_storages
 from peaksight.virtual_gpu.modules import Parameters
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.source_lines import Lines, SourceLines
+from peaksight.virtual_gpu.torch_private import FakeTensor
 from peaksight.virtual_gpu.training_loop import TrainingLoop
 
 
@@ -54,7 +55,7 @@ class VirtualGpu:
         self.approximations = Approximations()
         self._lines = SourceLines(script_dir)
         self._nodes = AutogradLines()
-        self._workspaces = Workspaces(rules, self.ledger, CublasWorkspaces(rules, self.ledger))
+        self._workspaces = Workspaces(rules, self.ledger, CublasWorkspaces(rules, self.ledger), self.approximations.note)
         self._patches = Patches()
 
     def __enter__(self) -> "VirtualGpu":
@@ -89,16 +90,23 @@ class VirtualGpu:
         if self._nodes.pending() and torch.is_grad_enabled():
             self._nodes.note(self.loop.module, self._lines.current())
         if _may_allocate(func):
-            for storage in device_storages(func, out):
-                self.ledger.born(storage, func.name())
+            role = Role.INPUT if self._is_input(func, args) else Role.UNMARKED
+            for storage in device_storages(func, out, self):
+                self.ledger.born(storage, func.name(), role)
         elif func in _RESIZES:
-            for storage in device_storages(func, args[0]):
+            for storage in device_storages(func, args[0], self):
                 self.ledger.resized(storage, func.name())
         self._workspaces.take(func, args, kwargs, self.loop.phase is Phase.BACKWARD)
 
+    def _is_input(self, func: Any, args: tuple) -> bool:
+        """Data that arrives from the host, or is made outside of any module from nothing."""
+        if func is torch.ops.aten._to_copy.default:
+            return not isinstance(args[0], FakeTensor)
+        return not self.loop.is_running and self.loop.phase in (Phase.INIT, Phase.FORWARD) and _takes_no_tensor(func)
+
     def made_up(self, what: str) -> None:
-        """A value or a shape was made up."""
-        self.approximations.note(f"{what}s", self._lines.current().source)
+        """A value, a shape or a random draw is not the real run's."""
+        self.approximations.note(f"{what}s".replace(" ", "-"), self._lines.current().source)
 
     def _end_step(self, step: int) -> int:
         peak = self.ledger.end_step(step)
@@ -112,6 +120,10 @@ class VirtualGpu:
         if node is not None and not (grad_enabled and module):
             module, lines = node[0], Lines(node[1].source or lines.source, node[1].library)
         return Circumstances(self.loop.step, self.loop.phase, grad_enabled, module, lines)
+
+
+def _takes_no_tensor(func: Any) -> bool:
+    return not any("Tensor" in str(argument.type) for argument in func._schema.arguments)
 
 
 _RESIZES = {torch.ops.aten.resize_.default, torch.ops.aten.resize_as_.default, torch.ops.aten.set_.source_Tensor}

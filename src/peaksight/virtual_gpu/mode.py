@@ -1,12 +1,13 @@
 """The virtual GPU's dispatch mode: device tensors are fake, everything else on the CPU is real."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import torch
 from torch import nn
 from torch.utils._pytree import tree_leaves
 
+from peaksight.errors import UnsupportedError
 from peaksight.virtual_gpu import values
 from peaksight.virtual_gpu.devices import cpp_device, for_python
 from peaksight.virtual_gpu.making import is_parameter_in_the_making
@@ -26,7 +27,7 @@ class Observer(Protocol):
         """`func` returned `out` on the device."""
 
     def made_up(self, what: str) -> None:
-        """A value or a shape had to be made up."""
+        """A `value`, a `shape` or a random `draw` is not the real run's."""
 
 
 class VirtualGpuMode(FakeTensorMode):
@@ -38,13 +39,14 @@ class VirtualGpuMode(FakeTensorMode):
 
     avoid_device_init = property(lambda self: True)  # never touch a CUDA driver
 
-    def __init__(self, observer: Observer, rules: dict[Any, Callable], shapes: dict[Any, Callable]) -> None:
+    def __init__(self, observer: Observer, rules: dict[Any, Callable], shapes: dict[str, Callable]) -> None:
         """Report to `observer`."""
         super().__init__(allow_non_fake_inputs=True)
         self._observer = observer
         self._rules = rules
         self._shapes = shapes
         self._nested = False
+        self._skipped_draws = False
         self.moving_modules = 0
 
     def dispatch(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -55,6 +57,8 @@ class VirtualGpuMode(FakeTensorMode):
         if "device" in kwargs:
             kwargs["device"] = for_python(kwargs["device"])
         if not _concerns_the_card(func, types, args, kwargs):
+            if self._skipped_draws and _draws(func):
+                self._observer.made_up("draw")
             return func(*args, **kwargs)
         if self._nested:
             return super().dispatch(func, types, args, kwargs)
@@ -71,6 +75,7 @@ class VirtualGpuMode(FakeTensorMode):
         out = self._run_fake(func, types, args, kwargs)
         if out is NotImplemented:
             return out
+        self._skipped_draws |= _draws(func) and isinstance(out, FakeTensor) and out.fake_device.type == "cpu"
         self._observer.after(func, args, kwargs, out)
         if isinstance(func, torch._ops.OpOverload):
             values.follow(func, args, kwargs, out)
@@ -80,7 +85,7 @@ class VirtualGpuMode(FakeTensorMode):
 
     def _run_fake(self, func: Any, types: Any, args: Any, kwargs: dict) -> Any:
         kwargs.pop("generator", None)
-        shape_rule = self._shapes.get(func)
+        shape_rule = self._shapes.get(func.name())
         self._nested = True
         try:
             if shape_rule is not None:
@@ -114,6 +119,10 @@ def _concerns_the_card(func: Any, types: Any, args: Any, kwargs: dict) -> bool:
     return is_parameter_in_the_making(func, args)
 
 
+def _draws(func: Any) -> bool:
+    return torch.Tag.nondeterministic_seeded in getattr(func, "tags", ())
+
+
 _COMPOSITE: dict[Any, bool] = {}
 
 
@@ -136,9 +145,24 @@ def _writes_to_host(func: Any, args: Any) -> bool:
     )
 
 
-def device_storages(func: Any, out: Any) -> list[Any]:
+def device_storages(func: Any, out: Any, observer: Observer) -> list[Any]:
     """The storages of every virtual CUDA tensor that `func` returned."""
     if func in SEEDS_ON_HOST:
         out = out[: SEEDS_ON_HOST[func]]
     leaves = (out,) if isinstance(out, FakeTensor) else tree_leaves(out)
-    return [t.untyped_storage() for t in leaves if isinstance(t, FakeTensor) and t.fake_device.type == "cuda"]
+    on_card = [t for t in leaves if isinstance(t, FakeTensor) and t.fake_device.type == "cuda"]
+    return [part.untyped_storage() for tensor in on_card for part in _strided_parts(tensor, observer)]
+
+
+def _strided_parts(tensor: torch.Tensor, observer: Observer) -> Sequence[torch.Tensor]:
+    """What holds the memory of `tensor`: itself, or the parts of a sparse one."""
+    if tensor.layout == torch.strided:
+        return (tensor,)
+    if tensor.layout == torch.sparse_coo:
+        observer.made_up("sparse gradient")
+        return (tensor._indices(), tensor._values())
+    raise UnsupportedError(
+        f"Can't simulate a tensor of layout {tensor.layout}: only strided and sparse_coo are known. "
+        "Keep it on the CPU, or use another layout.",
+        slug="tensor-layout",
+    )

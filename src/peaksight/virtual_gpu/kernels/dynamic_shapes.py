@@ -7,18 +7,17 @@ import torch
 
 from peaksight.virtual_gpu.values import known_value
 
-aten = torch.ops.aten
-
-
-def shape_rules() -> dict[Any, Callable]:
-    """A rule `(mode, run, args, kwargs)` for each operator; `run(args, kwargs)` calls the operator's fake kernel."""
+def shape_rules() -> dict[str, Callable]:
+    """A rule `(mode, run, args, kwargs)` by operator name; `run(args, kwargs)` calls the operator's fake kernel."""
     return {
-        aten.nonzero.default: _nonzero,
-        aten.masked_select.default: _masked_select,
-        aten.index.Tensor: _index,
-        aten.index_put.default: _index,
-        aten.index_put_.default: _index,
-        aten._unique2.default: _unique,
+        "aten::nonzero": _nonzero,
+        "aten::masked_select": _masked_select,
+        "aten::index.Tensor": _index,
+        "aten::index_put": _index,
+        "aten::index_put_": _index,
+        "aten::_index_put_impl_": _index,
+        "aten::_unique2": _unique,
+        "torchvision::nms": _nms,
     }
 
 
@@ -37,6 +36,13 @@ def _empty(like: torch.Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> to
 def _nonzero(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
     with mode:
         return _empty(args[0], (_num_true(mode, args[0]), args[0].dim()), torch.int64)
+
+
+def _nms(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+    """Every box is kept: which ones overlap depends on values."""
+    mode.made_up_shape()
+    with mode:
+        return _empty(args[0], (args[0].shape[0],), torch.int64)
 
 
 def _masked_select(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:

@@ -3,7 +3,7 @@
 Sources: ATen/cuda/CublasHandlePool.cpp, ATen/native/cuda/Blas.cpp, and the allocator traces of an H100.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +27,31 @@ GEMMS = {
     aten.dot.default,
     aten.vdot.default,
     aten._addmm_activation.default,
+}
+# Operators whose kernels take memory that no rule prices yet: the slug under which they are listed.
+UNPRICED = {
+    aten.convolution.default: "convolution-workspace",
+    aten.convolution_backward.default: "convolution-workspace",
+    aten._scaled_dot_product_flash_attention_backward.default: "attention-backward-workspace",
+    aten._scaled_dot_product_efficient_attention_backward.default: "attention-backward-workspace",
+    aten._scaled_dot_product_cudnn_attention_backward.default: "attention-backward-workspace",
+    aten._linalg_eigh.default: "linalg-workspace",
+    aten._linalg_svd.default: "linalg-workspace",
+    aten.linalg_qr.default: "linalg-workspace",
+    aten.linalg_lu_factor_ex.default: "linalg-workspace",
+    aten.linalg_cholesky_ex.default: "linalg-workspace",
+    aten._linalg_solve_ex.default: "linalg-workspace",
+    aten.linalg_inv_ex.default: "linalg-workspace",
+    aten.linalg_eig.default: "linalg-workspace",
+    aten.embedding_dense_backward.default: "index-workspace",
+    aten.index_put_.default: "index-workspace",
+    aten._index_put_impl_.default: "index-workspace",
+    aten.sort.default: "index-workspace",
+    aten.sort.stable: "index-workspace",
+    aten.topk.default: "index-workspace",
+    aten.cumsum.default: "index-workspace",
+    aten._cudnn_rnn.default: "rnn-workspace",
+    aten._cudnn_rnn_backward.default: "rnn-workspace",
 }
 CUBLAS_WORKSPACE_BYTES = 32 * MIB
 SMALL_CUBLAS_WORKSPACE_BYTES = 8519680  # :4096:2:16:8
@@ -81,10 +106,13 @@ class Workspaces:
     rules: DeviceRules
     ledger: Ledger
     cublas: CublasWorkspaces
+    note_unpriced: Callable[[str], None]
 
     def take(self, func: Any, args: tuple, kwargs: dict, in_backward: bool) -> None:
         """`func` ran on the card and its outputs exist: take what its kernels take beside them."""
         self.cublas.before_returning(func, args, in_backward)
+        if func in UNPRICED:
+            self.note_unpriced(UNPRICED[func])
         if func in REDUCTIONS:
             split = reduction_split(func, args, kwargs, self.rules.multi_processor_count)
             self._pass_through((split.buffer_bytes, split.semaphore_bytes), func.name())
