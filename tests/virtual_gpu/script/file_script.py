@@ -50,7 +50,8 @@ def tree(top="."):
 
 def attempt(title, function, *args, **options):
     try:
-        show(title, function(*args, **options))
+        result = function(*args, **options)
+        show(title, result.name if isinstance(result, io.IOBase) else result)
     except OSError as error:
         show(title, type(error).__name__, error)
     except ValueError as error:
@@ -82,6 +83,14 @@ def opens():
     attempt("empty name", open, "")
     attempt("null", open, "a\0b")
     attempt("read only", lambda: oct(os.stat("readonly.txt").st_mode))
+    attempt("write to read only", open, "readonly.txt", "a")
+    attempt("truncate read only", os.truncate, "readonly.txt", 0)
+    os.chmod("data/sub", 0o555)
+    attempt("in read only directory", open, "data/sub/new.txt", "x")
+    attempt("delete in read only directory", os.remove, "data/sub/b.txt")
+    os.chmod("data/sub", 0o755)
+    os.chmod("readonly.txt", 0o644)
+    attempt("made writable", pathlib.Path("readonly.txt").write_text, "written")
     with open("best.pt", "wb") as file:
         file.write(b"short")
     show("truncated", os.path.getsize("best.pt"), captured_open("best.pt", "rb").read())
@@ -125,6 +134,11 @@ def names():
     os.rename("data", "data.old")
     show("directory renamed", os.path.isdir("data"), sorted(os.listdir("data.old")))
     os.rename("data.old", "data")
+    attempt("write in locked", pathlib.Path("locked/new.txt").write_text, "x")
+    attempt("change in locked", pathlib.Path("locked/old.txt").write_text, "changed")
+    attempt("remove in locked", os.remove, "locked/old.txt")
+    os.chmod("locked", 0o700)
+    attempt("unlocked", pathlib.Path("locked/new.txt").write_text, "x")
     attempt("rename missing", os.rename, "missing", "other")
     attempt("rename onto directory", os.rename, "notes.txt", "data")
     attempt("rename directory onto file", os.rename, "data", "notes.txt")

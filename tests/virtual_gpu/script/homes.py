@@ -8,13 +8,15 @@ import struct
 
 def make_home(home):
     """Fill the new directory `home` with a person's files."""
-    for directory in ("data/sub", "runs/1", "empty"):
+    for directory in ("data/sub", "runs/1", "empty", "locked"):
         (home / directory).mkdir(parents=True)
     for name in ("notes.txt", "old.txt", "data/a.txt", "data/sub/b.txt", "runs/1/log.txt", "readonly.txt", "best.pt"):
         (home / name).write_text(f"the person's {name}\n" * 3)
     (home / "config.json").write_text("{}")
     (home / "floats.bin").write_bytes(struct.pack("3f", 1, 2, 3))
+    (home / "locked" / "old.txt").write_text("in a directory that takes no new names")
     (home / "readonly.txt").chmod(0o444)
+    (home / "locked").chmod(0o555)
     (home / "link_to_data").symlink_to("data")
     database = sqlite3.connect(home / "runs.db")
     database.execute("create table runs (name)")

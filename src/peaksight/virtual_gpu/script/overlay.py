@@ -175,9 +175,15 @@ class Overlay:
             return set()
 
     def _demand_access(self, path: str, mode: int) -> None:
-        # The copy in upper is ours and would always allow it.
-        if not os.access(path if self._in_lower(path) else self.backing(path), mode):
+        judged = path if self._is_merely_copied(path) else self.backing(path)
+        if not os.access(judged, mode):
             raise os_error(errno.EACCES)
+
+    def _is_merely_copied(self, path: str) -> bool:
+        """Whether `path` is a directory whose copy in upper is writable for us only."""
+        if not self._in_lower(path) or not os.path.isdir(path):
+            return False
+        return stat.S_IMODE(os.stat(self.backing(path)).st_mode) == _mode_of_copy(os.stat(path).st_mode)
 
 
 def _copy_node(lower: str, upper: str, *, contents: bool) -> None:
@@ -190,8 +196,12 @@ def _copy_node(lower: str, upper: str, *, contents: bool) -> None:
         shutil.copyfile(lower, upper, follow_symlinks=False)
     shutil.copystat(lower, upper, follow_symlinks=False)
     if stat.S_ISDIR(mode):
-        # Ours to write in, whether or not the run may.
-        os.chmod(upper, stat.S_IMODE(mode) | stat.S_IRWXU)
+        os.chmod(upper, _mode_of_copy(mode))
+
+
+def _mode_of_copy(mode: int) -> int:
+    """That of a directory in upper: ours to write in, whether or not the run may."""
+    return stat.S_IMODE(mode) | stat.S_IRWXU
 
 
 def _lexists(path: str) -> bool:

@@ -25,7 +25,7 @@ from peaksight.virtual_gpu.script.overlay import Overlay
 from peaksight.virtual_gpu.script.path_functions import PathFunction, Redirected, WorkingDirectory
 
 _READ = ("stat", "access", "statvfs", "pathconf", "getxattr", "listxattr")
-_CHANGE = ("chmod", "chown", "utime", "truncate", "setxattr", "removexattr", "chflags")
+_CHANGE = ("chmod", "chown", "utime", "setxattr", "removexattr", "chflags")
 _MAKE = ("mkdir", "mkfifo", "mknod")
 # The import system works on the real files, see `imports`.
 _LEFT_ALONE = {"posix", "_io", "_frozen_importlib_external"}
@@ -61,10 +61,11 @@ def _replace_in(namespace: dict[Any, Any], patches: Patches) -> None:
 
 
 def _replacements() -> Iterator[Redirected]:
-    for names, locate in ((_READ, Overlay.backing), (_CHANGE, Overlay.writable), (_MAKE, Overlay.place)):
+    for names, locate in ((_READ, Overlay.backing), (_CHANGE, Overlay.copy_up), (_MAKE, Overlay.place)):
         yield from (PathFunction(real, locate, follows=names is not _MAKE) for real in _from_os(*names))
     yield from (PathFunction(real, Overlay.backing, follows=False) for real in _from_os("lstat", "readlink"))
-    yield from (PathFunction(real, Overlay.writable, follows=False) for real in _from_os("lchown", "lchflags"))
+    yield from (PathFunction(real, Overlay.copy_up, follows=False) for real in _from_os("lchown", "lchflags"))
+    yield PathFunction(os.truncate, Overlay.writable)
     yield PathFunction(os.chdir, Overlay.directory)
     yield Removal(os.unlink, check_file)
     yield Removal(os.remove, check_file)
