@@ -12,7 +12,7 @@ TEXTS = {
     "index-workspace": "temporaries of {count} sorts, scans and gradients of indexing",
     "rnn-workspace": "workspaces of {count} cuDNN RNN calls",
     "sparse-gradients": "indices and values of {count} sparse tensors, such as gradients of sparse embeddings",
-    "draws": "{count} draws of CPU random numbers differ from a real run's, for no parameter was initialised before; the first at {at}",
+    "draws": "{count} random draws on the CPU give other values than in a real run; the first at {at}",
 }
 
 

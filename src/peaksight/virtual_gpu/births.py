@@ -121,11 +121,15 @@ class Ledger:
         if birth is not None:
             self.free(birth)
 
-    def mark(self, storage: Any, role: Role) -> None:
-        """Say what `storage` is for. The first word stays, but what a module holds counts more than where it came from."""
+    def mark(self, storage: Any, role: Role, module: str = "") -> None:
+        """Say what `storage` is for, and whose it is where `module` says so.
+
+        The first word stays, but what a module holds counts more than where it came from.
+        """
         _, birth = self._alive.get(storage._cdata, (None, None))
         if birth is not None and (birth.role in (Role.UNMARKED, Role.INPUT) or role is Role.PARAMETER):
             birth.role = role
+            birth.module = module or birth.module
 
     def _watch(self, storage: Any, key: int) -> _StorageRef:
         reference = _StorageRef(storage, self._storage_died)

@@ -64,7 +64,7 @@ class VirtualGpu:
         rules = composites.composite_rules(self.rules)
         mode = VirtualGpuMode(self, rules, shape_rules())
         requests = DeviceRequests()
-        parameters = Parameters(self.ledger)
+        parameters = Parameters(self.ledger, self.loop.modules)
         torch_answers.install(patches, self.approximations, self._lines)
         cuda_answers.install(patches, self.card, self.rules, self.ledger, self.card.total_bytes)
         composites.install(patches, rules)

@@ -9,30 +9,39 @@ from torch.overrides import TorchFunctionMode
 from peaksight.virtual_gpu.devices import for_cpp, for_python
 from peaksight.virtual_gpu.torch_private import default_device
 
-_FROM_DATA = (torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor)
-_PINNING = (torch.Tensor.pin_memory,)
-
-
 class DeviceRequests(TorchFunctionMode):
-    """Turns `.cuda()`, `.to("cuda")` and `device="cuda"` into requests for `meta:k`; see Note [The device trick]."""
+    """Turns `.cuda()`, `.to("cuda")` and `device="cuda"` into requests for `meta:k`; see Note [The device trick].
+
+    Every attribute of every tensor passes through here, so the common case is short.
+    """
 
     def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         """Rewrite the device of one call and make it."""
-        kwargs = kwargs or {}
-        if func in _PINNING:
-            return args[0]
-        if func is torch.Tensor.cuda:
-            return _cuda(*args, **kwargs)
-        if func in _FROM_DATA:
-            return _from_data(func, args, kwargs)
-        if func is torch.Tensor.to:
-            args = (args[0], *(for_cpp(a) if i == 0 else a for i, a in enumerate(args[1:])))
+        rewrite = _REWRITES.get(func)
+        if rewrite is not None:
+            return rewrite(func, args, kwargs or {})
+        if not kwargs:
+            return func(*args)
         if "device" in kwargs:
             kwargs = {**kwargs, "device": for_cpp(kwargs["device"])}
         return func(*args, **kwargs)
 
 
-def _cuda(tensor: torch.Tensor, device: Any = None, non_blocking: bool = False, **kwargs: Any) -> torch.Tensor:
+def _keep(func: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+    """Pinned memory is host memory like any other."""
+    return args[0]
+
+
+def _to(func: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+    args = (args[0], *(for_cpp(a) if i == 0 else a for i, a in enumerate(args[1:])))
+    return func(*args, **{k: for_cpp(v) if k == "device" else v for k, v in kwargs.items()})
+
+
+def _cuda(func: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+    return _to_cuda(*args, **kwargs)
+
+
+def _to_cuda(tensor: torch.Tensor, device: Any = None, non_blocking: bool = False, **kwargs: Any) -> torch.Tensor:
     return tensor.to(for_cpp("cuda" if device is None else device), non_blocking=non_blocking, **kwargs)
 
 
@@ -46,3 +55,14 @@ def _from_data(func: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
     requires_grad = kwargs.pop("requires_grad", False)
     made = func(*args, **{**kwargs, "device": "cpu"})
     return made.to(device).requires_grad_(requires_grad)
+
+
+_REWRITES: dict[Callable, Callable] = {
+    torch.Tensor.pin_memory: _keep,
+    torch.Tensor.cuda: _cuda,
+    torch.Tensor.to: _to,
+    torch.tensor: _from_data,
+    torch.as_tensor: _from_data,
+    torch.asarray: _from_data,
+    torch.scalar_tensor: _from_data,
+}

@@ -53,6 +53,10 @@ class VirtualGpuMode(FakeTensorMode):
         """Run one operator: really when it stays on the host, fake when it concerns the card."""
         if func is PRIM_DEVICE:
             return cpp_device(args[0])
+        with torch._C.DisableTorchFunction():  # below here nobody asks for "cuda"
+            return self._dispatch(func, types, args, kwargs)
+
+    def _dispatch(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         kwargs = dict(kwargs) if kwargs else {}
         if "device" in kwargs:
             kwargs["device"] = for_python(kwargs["device"])

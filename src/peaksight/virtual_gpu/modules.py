@@ -13,48 +13,54 @@ from peaksight.virtual_gpu.births import Ledger
 from peaksight.virtual_gpu.mode import VirtualGpuMode
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.torch_private import FakeTensor
-from peaksight.virtual_gpu.training_loop import TrainingLoop
+from peaksight.virtual_gpu.training_loop import ModuleTree, TrainingLoop
 
 
 class Parameters:
     """Every parameter of the run, by weak reference; says which storages hold parameters, gradients and buffers."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        """Marks storages in `ledger`."""
+    def __init__(self, ledger: Ledger, tree: ModuleTree) -> None:
+        """Marks storages in `ledger`, with the paths of `tree`."""
         self._ledger = ledger
+        self._tree = tree
         self._all = WeakIdKeyDictionary()  # a WeakSet would compare tensors with ==
         self._roots: WeakSet[nn.Module] = WeakSet()
 
     def add(self, parameter: Any) -> None:
         """A parameter was made."""
-        self._all[parameter] = None
+        self._all[parameter] = ""
         self._mark(parameter, Role.PARAMETER)
 
     def add_module(self, module: nn.Module) -> None:
         """A module was moved or called: its buffers are known from now on."""
         if module not in self._roots:
             self._roots.add(module)
+            self._tree.path_of(module)
+            for child in reversed(list(module.modules())):  # of tied parameters the first module is named, as in torch
+                for parameter in child.parameters(recurse=False):
+                    self._all[parameter] = self._tree.path_of(child)
             self.mark()
 
     def mark(self) -> None:
         """Say of every storage that holds a parameter, a gradient or a buffer what it is."""
-        for parameter in self._all:
-            self._mark(parameter, Role.PARAMETER)
+        for parameter, module in self._all.items():
+            self._mark(parameter, Role.PARAMETER, module)
             if parameter.grad is not None:
-                self._mark(parameter.grad, Role.GRADIENT)
-        for module in self._roots:
-            for buffer in module.buffers():
+                self._mark(parameter.grad, Role.GRADIENT, module)
+        for root in self._roots:
+            for buffer in root.buffers():
                 self._mark(buffer, Role.BUFFER)
 
     def mark_state(self, optimizer: torch.optim.Optimizer) -> None:
         """Say of every tensor in the optimizer's state that it is optimizer state."""
-        for state in optimizer.state.values():
+        for parameter, state in optimizer.state.items():
+            module = self._all.get(parameter, "") if isinstance(parameter, torch.Tensor) else ""
             for tensor in _tensors(state):
-                self._mark(tensor, Role.OPTIMIZER_STATE)
+                self._mark(tensor, Role.OPTIMIZER_STATE, module)
 
-    def _mark(self, tensor: Any, role: Role) -> None:
+    def _mark(self, tensor: Any, role: Role, module: str = "") -> None:
         if isinstance(tensor, FakeTensor) and tensor.layout == torch.strided:
-            self._ledger.mark(tensor.untyped_storage(), role)
+            self._ledger.mark(tensor.untyped_storage(), role, module)
 
 
 def _tensors(state: Any) -> Iterator[torch.Tensor]:

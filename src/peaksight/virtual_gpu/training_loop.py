@@ -22,12 +22,12 @@ class ModuleTree:
         self._paths: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
     def path_of(self, module: Any) -> str:
-        """The path of `module`; an unknown one is taken as a root and names everything below it."""
+        """The path of `module`; an unknown one is taken as a root and names everything below it anew."""
         path = self._paths.get(module)
         if path is None:
             root = type(module).__name__
             for name, child in module.named_modules():
-                self._paths.setdefault(child, f"{root}.{name}" if name else root)
+                self._paths[child] = f"{root}.{name}" if name else root
             path = self._paths[module]
         return path
 

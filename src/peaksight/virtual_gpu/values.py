@@ -6,10 +6,10 @@ ones. Values that depend on parameters or activations cannot be known: reading o
 False), which is noted.
 """
 
+import mmap
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
@@ -57,8 +57,8 @@ def host_copy(tensor: torch.Tensor) -> torch.Tensor:
         return value.clone()
     if tensor.numel() <= MAX_FLOAT_NUMEL:
         return torch.full(tensor.shape, stand_in(tensor.dtype), dtype=tensor.dtype)
-    pages = torch.from_numpy(np.zeros(tensor.numel() * tensor.dtype.itemsize, dtype=np.uint8))
-    return pages.view(tensor.dtype).view(tensor.shape)
+    pages = mmap.mmap(-1, tensor.numel() * tensor.dtype.itemsize)
+    return torch.frombuffer(pages, dtype=tensor.dtype).view(tensor.shape)
 
 
 class _Family:
