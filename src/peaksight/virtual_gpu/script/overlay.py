@@ -28,6 +28,10 @@ class Overlay:
             os.makedirs(layer, exist_ok=True)
         self._resolver = Resolver(self.backing, os.path.join(root, "renames"))
 
+    def close(self) -> None:
+        """Let go of the scratch directory, which may then be removed."""
+        self._resolver.close()
+
     def owns(self, path: str) -> bool:
         """Whether `path` is in the scratch directory, hence no file of the person's."""
         return path == self.root or path.startswith(self.root + "/")

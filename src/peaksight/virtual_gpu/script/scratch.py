@@ -60,6 +60,7 @@ class Scratch:
         """Put the real files in force again; a process forked from the run leaves the directory to the run."""
         self._patches.close()
         self._final_writes, self._final_notes = self.writes(), self.notes()
+        self._overlay.close()
         if os.getpid() == self._process:
             shutil.rmtree(self._overlay.root, ignore_errors=True)
 
