@@ -1,5 +1,17 @@
 """The virtual GPU: runs an unmodified script as if the chosen card were in this machine."""
 
-from peaksight.virtual_gpu.simulation import simulate
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from peaksight.virtual_gpu.simulation import simulate
 
 __all__ = ["simulate"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load `simulate`, and torch with it, when it is asked for: `script/` does without."""
+    if name == "simulate":
+        from peaksight.virtual_gpu.simulation import simulate
+
+        return simulate
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
