@@ -18,6 +18,7 @@ class _NobodysTensor:
 def install(patches: Patches, approximations: Approximations, lines: SourceLines) -> None:
     """Answer for a card until `patches` is left."""
     _answer_device(patches)
+    _answer_addresses(patches)
     _run_eagerly(patches, approximations, lines)
     # Libraries ask `isinstance(x, torch._subclasses.FakeTensor)` to find out that they are being traced, and skip
     # what depends on values; the card does not skip it.
@@ -31,6 +32,20 @@ def _answer_device(patches: Patches) -> None:
     patches.set(FakeTensor, "is_meta", property(lambda tensor: tensor.device.type == "meta"))
     patches.set(FakeTensor, "is_cpu", property(lambda tensor: tensor.fake_device.type == "cpu"))
     patches.set(FakeTensor, "get_device", lambda tensor: -1 if tensor.fake_device.index is None else tensor.fake_device.index)
+
+
+def _answer_addresses(patches: Patches) -> None:
+    """Storages are told apart by their addresses (tied weights, safetensors): fake ones get one that is theirs."""
+    real = torch.UntypedStorage.data_ptr
+
+    def storage_address(storage: torch.UntypedStorage) -> int:
+        return storage._cdata if storage.device.type == "meta" else real(storage)
+
+    def tensor_address(tensor: FakeTensor) -> int:
+        return tensor.untyped_storage()._cdata + tensor.storage_offset() * tensor.itemsize
+
+    patches.set(torch.UntypedStorage, "data_ptr", storage_address)
+    patches.set(FakeTensor, "data_ptr", tensor_address)
 
 
 def _run_eagerly(patches: Patches, approximations: Approximations, lines: SourceLines) -> None:
