@@ -63,4 +63,5 @@ def _steps(capture: Capture) -> tuple[StepReport, ...]:
             peak_reserved_bytes=step.peak_reserved_bytes,
         )
         for step in capture.steps
+        if step.complete
     )

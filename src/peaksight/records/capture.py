@@ -74,6 +74,7 @@ class Allocation:
 class StepPeak:
     """The peaks of one training step; `step` counts from 1, ticks as in `Allocation`.
 
+    `complete` is False for what came after the last optimizer step: a tail, or a run without any.
     `backward_began` lists the ticks at which a backward pass of this step started.
     """
 
@@ -83,6 +84,7 @@ class StepPeak:
     backward_began: tuple[int, ...]
     peak_allocated_bytes: int
     peak_reserved_bytes: int
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

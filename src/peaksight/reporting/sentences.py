@@ -63,7 +63,8 @@ def moment(at: Peak | OutOfMemory) -> str:
 
 def ending(report: Report) -> str:
     """How the run ended: `stopped at the steady state after 3 steps`."""
-    return f"{_FINISHED[report.finished]} after {_steps(len(report.steps))}"
+    how = f"after {_steps(len(report.steps))}" if report.steps else "without an optimizer step"
+    return f"{_FINISHED[report.finished]} {how}"
 
 
 def stopped_line(report: Report, num_steps: int) -> str:

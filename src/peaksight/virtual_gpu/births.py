@@ -174,14 +174,14 @@ class Ledger:
 
     def end_step(self, step: int) -> StepPeak:
         """Close `step` and begin the next; returns its peaks."""
-        self.steps.append(self._step_peak(step))
+        self.steps.append(self._step_peak(step, complete=True))
         self._begin_step()
         return self.steps[-1]
 
     def end(self, step: int) -> None:
         """Close the run: what came after the last optimizer step belongs to `step` when it allocated anything."""
         if self.births and self.births[-1].born >= self._first_tick:
-            self.steps.append(self._step_peak(step))
+            self.steps.append(self._step_peak(step, complete=False))
 
     def _begin_step(self) -> None:
         self._first_tick = self._tick + 1
@@ -189,7 +189,7 @@ class Ledger:
         self._step_allocated_bytes = self.allocator.allocated_bytes
         self._step_reserved_bytes = self.allocator.reserved_bytes
 
-    def _step_peak(self, step: int) -> StepPeak:
+    def _step_peak(self, step: int, *, complete: bool) -> StepPeak:
         return StepPeak(
             step=step,
             first_tick=self._first_tick,
@@ -197,6 +197,7 @@ class Ledger:
             backward_began=tuple(self._backward_began),
             peak_allocated_bytes=self._step_allocated_bytes,
             peak_reserved_bytes=self._step_reserved_bytes,
+            complete=complete,
         )
 
     def _note_peaks(self) -> None:
