@@ -3,6 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 BIN_2_13 := .venv-2.13/bin
+IN_PARALLEL := --numprocesses 2 --dist worksteal
 PIP_INSTALL := pip install --quiet --no-compile --disable-pip-version-check
 
 # The releases that peaksight is tested with.
@@ -24,8 +25,8 @@ demo: .venv/runtime  ## Simulate examples/finetune_gpt2.py on a T4, which it doe
 
 .PHONY: test
 test: check .venv-2.13/dev  ## Lint, types and every test, then the tests that need only torch on torch 2.13
-	$(BIN)/pytest --ignore tests/unit
-	$(BIN_2_13)/pytest -m "not models" --ignore tests/unit
+	$(BIN)/pytest $(IN_PARALLEL) --ignore tests/unit
+	$(BIN_2_13)/pytest $(IN_PARALLEL) -m "not models" tests/cli tests/virtual_gpu
 
 .PHONY: check
 check: .venv/dev  ## Lint, types and unit tests
