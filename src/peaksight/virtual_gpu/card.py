@@ -8,7 +8,7 @@ import torch
 from peaksight.allocator.caching import CachingAllocator
 from peaksight.gpus import Card
 from peaksight.records import Phase, Role, StepPeak
-from peaksight.virtual_gpu import backward, cuda_answers, data_loading, modules, optimizers, saving, torch_answers
+from peaksight.virtual_gpu import backward, copies, cuda_answers, data_loading, dynamo, modules, optimizers, saving, torch_answers
 from peaksight.virtual_gpu.approximations import Approximations
 from peaksight.virtual_gpu.autocast import Autocast
 from peaksight.virtual_gpu.autograd_lines import AutogradLines
@@ -61,6 +61,7 @@ class VirtualGpu:
     def __enter__(self) -> "VirtualGpu":
         """Put the card in."""
         patches = self._patches.__enter__()
+        dynamo.install(patches)
         rules = composites.composite_rules(self.rules)
         mode = VirtualGpuMode(self, rules, shape_rules())
         requests = DeviceRequests()
@@ -74,6 +75,7 @@ class VirtualGpu:
         backward.install(patches, requests, self.loop, self.ledger, parameters)
         data_loading.install(patches)
         saving.install(patches, self._files, self.loop)
+        copies.install(patches)
         patches.enter_context(requests)
         patches.enter_context(mode)
         return self
@@ -96,7 +98,8 @@ class VirtualGpu:
         elif func in _RESIZES:
             for storage in device_storages(func, args[0], self):
                 self.ledger.resized(storage, func.name())
-        self._workspaces.take(func, args, kwargs, self.loop.phase is Phase.BACKWARD)
+        if _on_card(out):
+            self._workspaces.take(func, args, kwargs, self.loop.phase is Phase.BACKWARD)
 
     def _is_input(self, func: Any, args: tuple) -> bool:
         """Data that arrives from the host, or is made outside of any module from nothing."""
@@ -120,6 +123,12 @@ class VirtualGpu:
         if node is not None and not (grad_enabled and module):
             module, lines = node[0], Lines(node[1].source or lines.source, node[1].library)
         return Circumstances(self.loop.step, self.loop.phase, grad_enabled, module, lines)
+
+
+def _on_card(out: Any) -> bool:
+    """Whether an output is on the card: parameters in the making are fake too, on the host."""
+    outputs = out if isinstance(out, (list, tuple)) else (out,)
+    return any(isinstance(tensor, FakeTensor) and tensor.fake_device.type == "cuda" for tensor in outputs)
 
 
 def _takes_no_tensor(func: Any) -> bool:

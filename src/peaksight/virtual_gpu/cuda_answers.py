@@ -1,13 +1,17 @@
 """`torch.cuda` answers like the chosen card."""
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 
 from peaksight.gpus import Card
+from peaksight.virtual_gpu import tensor_types
 from peaksight.virtual_gpu.births import Ledger
 from peaksight.virtual_gpu.device_rules import DeviceRules
+from peaksight.virtual_gpu.devices import for_cpp, for_python
+from peaksight.virtual_gpu.generators import Generator
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.streams import CurrentStream, generic_answers, stream_answers
 
@@ -16,13 +20,15 @@ def install(patches: Patches, card: Card, rules: DeviceRules, ledger: Ledger, us
     """Make `torch.cuda`, `torch.accelerator` and their C names answer for `card` until `patches` is left."""
     streams = CurrentStream(ledger)
     memory = memory_answers(ledger, card, usable_bytes)
+    tensor_types.install(patches)
     for owner, answers in (
         (torch.cuda, device_answers(card) | memory | stream_answers(streams) | random_answers()),
         (torch.cuda.memory, memory),
         (torch.cuda.random, random_answers()),
         (torch.cuda.streams, stream_answers(streams)),
-        (torch, generic_answers()),
+        (torch, generic_answers() | {"Generator": Generator}),
         (torch._C, low_level_answers(ledger)),
+        (torch._C._nn, {"_parse_to": _parse_to(torch._C._nn._parse_to)}),
         (torch.version, {"cuda": rules.cuda}),
         (torch.accelerator, accelerator_answers(streams) | memory),
     ):
@@ -111,6 +117,7 @@ def random_answers() -> dict[str, Any]:
         "get_rng_state_all": lambda: [torch.zeros(16, dtype=torch.uint8)],
         "set_rng_state": _always(None),
         "set_rng_state_all": _always(None),
+        "default_generators": (Generator("cuda"),),
     }
 
 
@@ -122,11 +129,17 @@ def low_level_answers(ledger: Ledger) -> dict[str, Any]:
         "_cuda_exchangeDevice": _always(0),
         "_cuda_maybeExchangeDevice": _always(0),
         "_cuda_getDeviceCount": _always(1),
+        "_cuda_getCurrentRawStream": lambda device: ledger.stream,
         "_cuda_synchronize": _always(None),
         "_cuda_emptyCache": ledger.empty_cache,
         "_cuda_clearCublasWorkspaces": _always(None),
         "_cuda_isInBadFork": _always(False),
     }
+
+
+def _parse_to(parse: Callable) -> Callable:
+    """The arguments of `Module.to`, where a number names a device of the card; a CPU build knows of none."""
+    return lambda *args, **kwargs: parse(*(for_python(for_cpp(a)) if i == 0 else a for i, a in enumerate(args)), **kwargs)
 
 
 def accelerator_answers(streams: CurrentStream) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from peaksight.virtual_gpu.devices import for_cpp, for_python
+from peaksight.virtual_gpu.tensor_types import rewrite_type
 from peaksight.virtual_gpu.torch_private import default_device
 
 class DeviceRequests(TorchFunctionMode):
@@ -61,6 +62,7 @@ _REWRITES: dict[Callable, Callable] = {
     torch.Tensor.pin_memory: _keep,
     torch.Tensor.cuda: _cuda,
     torch.Tensor.to: _to,
+    torch.Tensor.type: rewrite_type,
     torch.tensor: _from_data,
     torch.as_tensor: _from_data,
     torch.asarray: _from_data,

@@ -5,13 +5,13 @@ from typing import Any, Protocol
 
 import torch
 from torch import nn
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map
 
 from peaksight.errors import UnsupportedError
 from peaksight.virtual_gpu import values
 from peaksight.virtual_gpu.devices import cpp_device, for_python
 from peaksight.virtual_gpu.making import is_parameter_in_the_making
-from peaksight.virtual_gpu.torch_private import FakeTensor, FakeTensorMode
+from peaksight.virtual_gpu.torch_private import FakeTensor, FakeTensorMode, no_dispatch
 
 aten = torch.ops.aten
 COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
@@ -65,7 +65,7 @@ class VirtualGpuMode(FakeTensorMode):
                 self._observer.made_up("draw")
             return func(*args, **kwargs)
         if self._nested:
-            return super().dispatch(func, types, args, kwargs)
+            return super().dispatch(func, types, *self._all_faked(args, kwargs))
         return self._on_card(func, types, args, kwargs)
 
     def _on_card(self, func: Any, types: Any, args: Any, kwargs: dict) -> Any:
@@ -87,8 +87,18 @@ class VirtualGpuMode(FakeTensorMode):
                 return args[0]
         return out
 
+    def fake(self, real: torch.Tensor) -> FakeTensor:
+        """A fake tensor like `real`, which stays as it is."""
+        with no_dispatch():
+            meta = torch.empty_strided(real.shape, real.stride(), dtype=real.dtype, device="meta")
+        return FakeTensor(self, meta, real.device)
+
+    def _all_faked(self, args: Any, kwargs: dict) -> Any:
+        return tree_map(lambda leaf: self.fake(leaf) if _is_real(leaf) else leaf, (args, kwargs))
+
     def _run_fake(self, func: Any, types: Any, args: Any, kwargs: dict) -> Any:
         kwargs.pop("generator", None)
+        args, kwargs = self._all_faked(args, kwargs)
         shape_rule = self._shapes.get(func.name())
         self._nested = True
         try:
@@ -112,6 +122,10 @@ class VirtualGpuMode(FakeTensorMode):
             and not self.moving_modules
             and not isinstance(args[0], nn.Parameter)
         )
+
+
+def _is_real(leaf: Any) -> bool:
+    return type(leaf) in (torch.Tensor, nn.Parameter) and leaf.layout == torch.strided
 
 
 def _concerns_the_card(func: Any, types: Any, args: Any, kwargs: dict) -> bool:

@@ -8,7 +8,7 @@ from torch import nn
 from peaksight.virtual_gpu.approximations import Approximations
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.source_lines import SourceLines
-from peaksight.virtual_gpu.torch_private import FakeTensor, fake_tensor, subclasses
+from peaksight.virtual_gpu.torch_private import FakeTensor, default_device, fake_tensor, subclasses
 
 
 class _NobodysTensor:
@@ -19,6 +19,7 @@ def install(patches: Patches, approximations: Approximations, lines: SourceLines
     """Answer for a card until `patches` is left."""
     _answer_device(patches)
     _answer_addresses(patches)
+    patches.callback(torch.set_default_device, default_device())
     _run_eagerly(patches, approximations, lines)
     # Libraries ask `isinstance(x, torch._subclasses.FakeTensor)` to find out that they are being traced, and skip
     # what depends on values; the card does not skip it.

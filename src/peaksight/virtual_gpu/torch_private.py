@@ -7,10 +7,12 @@ import torch
 import torch._subclasses as subclasses
 import torch._subclasses.fake_tensor as fake_tensor
 import torch.optim.optimizer as optimizer_module
+import torch.utils._device as device_module
 import torch.utils.data.dataloader as dataloader_module
 from torch._C import DispatchKey, DispatchKeySet
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.overrides import _len_torch_function_stack, _pop_mode, _push_mode
+from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from peaksight.errors import UnsupportedError
@@ -25,6 +27,7 @@ __all__ = [
     "fake_tensor",
     "function_modes_off",
     "modes_off",
+    "no_dispatch",
     "next_sequence_nr",
     "optimizer_module",
     "subclasses",
@@ -84,4 +87,4 @@ class function_modes_off:  # noqa: N801 (used as a context manager, like torch.n
 
 def default_device() -> torch.device | None:
     """The device of `with torch.device(...)` or `torch.set_default_device`, None without one."""
-    return torch.utils._device.CURRENT_DEVICE
+    return device_module.CURRENT_DEVICE
