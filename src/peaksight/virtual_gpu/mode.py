@@ -97,7 +97,7 @@ class VirtualGpuMode(FakeTensorMode):
         return tree_map(lambda leaf: self.fake(leaf) if _is_real(leaf) else leaf, (args, kwargs))
 
     def _run_fake(self, func: Any, types: Any, args: Any, kwargs: dict) -> Any:
-        kwargs.pop("generator", None)
+        kwargs |= {"generator": None} if "generator" in kwargs else {}
         args, kwargs = self._all_faked(args, kwargs)
         shape_rule = self._shapes.get(func.name())
         self._nested = True
