@@ -42,10 +42,8 @@ class Autocast:
     def __init__(self, patches: Patches) -> None:
         """Register a kernel for every operator of the lists; `patches` takes them out again."""
         self._cache = WeightCache()
-        self._library = torch.library.Library("aten", "IMPL")  # noqa: TOR901 (destroyed with the patches)
-        patches.callback(self._library._destroy)
-        clear = patches.set(torch, "clear_autocast_cache", self._clear)
-        self._clear_real = clear
+        self._clear_real = patches.set(torch, "clear_autocast_cache", self._clear)
+        kernels = {}
         for names, kernel in (
             (autocast_ops.LOWER_PRECISION, self._lower_precision),
             (autocast_ops.FLOAT32, self._float32),
@@ -53,18 +51,12 @@ class Autocast:
             (autocast_ops.WIDEST, self._widest),
             (autocast_ops.BANNED, _banned),
         ):
-            for name in names:
-                self._register(name, kernel)
+            kernels |= {name: kernel(op) for name in names if (op := _operator(name)) is not None}
+        patches.set_kernels("AutocastCUDA", kernels)
 
     def _clear(self) -> None:
         self._cache.clear()
         self._clear_real()
-
-    def _register(self, name: str, kernel: Callable) -> None:
-        packet, _, overload = name.partition(".")
-        op = getattr(getattr(aten, packet, None), overload or "default", None)
-        if op is not None:
-            self._library.impl(name, kernel(op), "AutocastCUDA", allow_override=True)
 
     def _lower_precision(self, op: Any) -> Callable:
         return self._casting(op, lambda args: torch.get_autocast_dtype("cuda"))
@@ -114,6 +106,12 @@ class Autocast:
             and tensor.is_leaf
             and not tensor._is_view()
         )
+
+
+def _operator(name: str) -> Any:
+    """The overload called `name` (`pow.Scalar`), None where this release has none."""
+    packet, _, overload = name.partition(".")
+    return getattr(getattr(aten, packet, None), overload or "default", None)
 
 
 def _is_eligible(value: Any) -> bool:

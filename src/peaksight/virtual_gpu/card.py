@@ -15,7 +15,7 @@ from peaksight.virtual_gpu.autograd_lines import AutogradLines
 from peaksight.virtual_gpu.births import Circumstances, Ledger
 from peaksight.virtual_gpu.device_requests import DeviceRequests
 from peaksight.virtual_gpu.device_rules import DeviceRules
-from peaksight.virtual_gpu.kernels import composites
+from peaksight.virtual_gpu.kernels import composites, convolution
 from peaksight.virtual_gpu.kernels.dynamic_shapes import shape_rules
 from peaksight.virtual_gpu.kernels.workspaces import CublasWorkspaces, Workspaces
 from peaksight.virtual_gpu.mode import VirtualGpuMode, device_storages
@@ -66,9 +66,10 @@ class VirtualGpu:
         mode = VirtualGpuMode(self, rules, shape_rules())
         requests = DeviceRequests()
         parameters = Parameters(self.ledger, self.loop.modules)
-        torch_answers.install(patches, self.approximations, self._lines)
+        torch_answers.install(patches, self.ledger, self.approximations, self._lines)
         cuda_answers.install(patches, self.card, self.rules, self.ledger, self.card.total_bytes)
         composites.install(patches, rules)
+        convolution.install(patches)
         Autocast(patches)
         modules.install(patches, mode, self.loop, parameters)
         optimizers.install(patches, self.loop, parameters)

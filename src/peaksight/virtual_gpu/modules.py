@@ -12,7 +12,7 @@ from peaksight.records import Role
 from peaksight.virtual_gpu.births import Ledger
 from peaksight.virtual_gpu.mode import VirtualGpuMode
 from peaksight.virtual_gpu.patches import Patches
-from peaksight.virtual_gpu.torch_private import FakeTensor
+from peaksight.virtual_gpu.torch_private import FakeTensor, swap
 from peaksight.virtual_gpu.training_loop import ModuleTree, TrainingLoop
 
 
@@ -83,7 +83,12 @@ def install(patches: Patches, mode: VirtualGpuMode, loop: TrainingLoop, paramete
 
 
 def _take_over(parameter: Any, moved: Any) -> Any:
-    """`Module._apply` swaps fake parameters; swap_tensors refuses because of weak references, so the data moves."""
+    """`Module._apply` swaps fake parameters; swap_tensors refuses because of weak references, so the data moves.
+
+    A tensor cannot take data from meta to another device: there the two are swapped after all.
+    """
+    if parameter.is_meta:
+        return swap(parameter, moved)
     with torch.no_grad():
         parameter.data = moved.data
     parameter.fake_device = moved.fake_device

@@ -1,13 +1,17 @@
-"""Attributes replaced for the length of a run, and put back after it."""
+"""Attributes and kernels replaced for the length of a run, and put back after it."""
 
+import warnings
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
+
+import torch
 
 _ABSENT = object()
 
 
 class Patches(ExitStack):
-    """A stack of replaced attributes; leaving the context restores them in reverse order."""
+    """A stack of replaced attributes and kernels; leaving the context restores them in reverse order."""
 
     def set(self, owner: Any, name: str, value: Any) -> Any:
         """Replace `owner.name` by `value`, remembering whether it was there; returns what it was, or None."""
@@ -15,6 +19,15 @@ class Patches(ExitStack):
         self.callback(_restore, owner, name, before)
         setattr(owner, name, value)
         return None if before is _ABSENT else before
+
+    def set_kernels(self, dispatch_key: str, kernels: Mapping[str, Callable]) -> None:
+        """Replace the kernels of operators of aten, by name, for `dispatch_key`."""
+        library = torch.library.Library("aten", "IMPL")
+        self.callback(library._destroy)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Warning only once for all operators")  # that one is overridden
+            for name, kernel in kernels.items():
+                library.impl(name, kernel, dispatch_key, allow_override=True)
 
 
 def _restore(owner: Any, name: str, before: Any) -> None:

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from peaksight.virtual_gpu.approximations import Approximations
+from peaksight.virtual_gpu.births import Ledger
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.source_lines import SourceLines
 from peaksight.virtual_gpu.torch_private import FakeTensor, default_device, fake_tensor, subclasses
@@ -15,10 +16,11 @@ class _NobodysTensor:
     """Nothing is an instance of it."""
 
 
-def install(patches: Patches, approximations: Approximations, lines: SourceLines) -> None:
+def install(patches: Patches, ledger: Ledger, approximations: Approximations, lines: SourceLines) -> None:
     """Answer for a card until `patches` is left."""
     _answer_device(patches)
     _answer_addresses(patches)
+    _follow_storages(patches, ledger)
     patches.callback(torch.set_default_device, default_device())
     _run_eagerly(patches, approximations, lines)
     # Libraries ask `isinstance(x, torch._subclasses.FakeTensor)` to find out that they are being traced, and skip
@@ -47,6 +49,19 @@ def _answer_addresses(patches: Patches) -> None:
 
     patches.set(torch.UntypedStorage, "data_ptr", storage_address)
     patches.set(FakeTensor, "data_ptr", tensor_address)
+
+
+def _follow_storages(patches: Patches, ledger: Ledger) -> None:
+    """`storage.resize_` is no operator: FSDP and hand-written offloading free tensors by it."""
+    resize = torch.UntypedStorage.resize_
+
+    def followed(storage: torch.UntypedStorage, size: int) -> torch.UntypedStorage:
+        resized = resize(storage, size)
+        if storage.device.type == "meta":
+            ledger.resized(storage, "storage.resize_")
+        return resized
+
+    patches.set(torch.UntypedStorage, "resize_", followed)
 
 
 def _run_eagerly(patches: Patches, approximations: Approximations, lines: SourceLines) -> None:

@@ -31,6 +31,7 @@ __all__ = [
     "next_sequence_nr",
     "optimizer_module",
     "subclasses",
+    "swap",
 ]
 
 PROBES: tuple[tuple[object, str], ...] = (
@@ -44,6 +45,8 @@ PROBES: tuple[tuple[object, str], ...] = (
     (torch.autograd.graph, "_engine_run_backward"),
     (optimizer_module, "_foreach_supported_types"),
     (torch.utils, "swap_tensors"),
+    (torch._C, "_swap_tensor_impl"),
+    (torch._C, "_conv_determine_backend_memory_format"),
     (dataloader_module, "_BaseDataLoaderIter"),
     (dataloader_module, "_SingleProcessDataLoaderIter"),
 )
@@ -88,3 +91,9 @@ class function_modes_off:  # noqa: N801 (used as a context manager, like torch.n
 def default_device() -> torch.device | None:
     """The device of `with torch.device(...)` or `torch.set_default_device`, None without one."""
     return device_module.CURRENT_DEVICE
+
+
+def swap(first: FakeTensor, second: FakeTensor) -> None:
+    """What `torch.utils.swap_tensors` does, but for its checks."""
+    first.__dict__, second.__dict__ = second.__dict__, first.__dict__
+    torch._C._swap_tensor_impl(first, second)

@@ -27,10 +27,7 @@ def composite_rules(rules: DeviceRules) -> dict[Any, Callable]:
 
 def install(patches: Patches, rules: dict[Any, Callable]) -> None:
     """Register the rules below autocast until `patches` is left."""
-    library = torch.library.Library("aten", "IMPL")  # noqa: TOR901 (destroyed with the patches)
-    patches.callback(library._destroy)
-    for op, kernel in rules.items():
-        library.impl(op.name().removeprefix("aten::"), kernel, "AutogradCUDA", allow_override=True)
+    patches.set_kernels("AutogradCUDA", {op.name().removeprefix("aten::"): kernel for op, kernel in rules.items()})
 
 
 def _dropout(input: torch.Tensor, p: float, train: bool) -> torch.Tensor:
