@@ -1,0 +1,54 @@
+"""Virtual GPUs for the tests, and what they were asked for."""
+
+from contextlib import contextmanager
+
+import torch
+
+from peaksight.gpus import find_card
+from peaksight.virtual_gpu.card import VirtualGpu
+from peaksight.virtual_gpu.device_rules import rules_for
+
+MANY_STEPS = 1000
+
+
+def card_of(name, *, build="2.11+cu130", max_steps=MANY_STEPS, **options):
+    """The card called `name` with the rules of `build`, which does not stop the test at the steady state."""
+    card = find_card(name)
+    return VirtualGpu(card, rules_for(build, card), max_steps=max_steps, **options)
+
+
+def h100(**options):
+    """An H100."""
+    return card_of("h100-80gb", **options)
+
+
+@contextmanager
+def births_on(gpu):
+    """The list of the blocks taken inside the `with`."""
+    births = []
+    num_before = len(gpu.ledger.births)
+    yield births
+    births.extend(gpu.ledger.births[num_before:])
+
+
+def requested(births):
+    """The bytes asked for each of `births`."""
+    return [birth.requested_bytes for birth in births]
+
+
+def by_role(gpu, role):
+    """The bytes asked for the blocks of `role` that are alive."""
+    return sum(birth.requested_bytes for birth in gpu.ledger.births if birth.role is role and birth.died is None)
+
+
+def peak_of(gpu, run):
+    """By how many bytes `run()` lifts the allocated bytes at its highest, over what was there before."""
+    before = gpu.ledger.allocator.allocated_bytes
+    torch.cuda.reset_peak_memory_stats()
+    run()
+    return torch.cuda.max_memory_allocated() - before
+
+
+def slugs(gpu):
+    """What the run approximated."""
+    return [approximation.slug for approximation in gpu.approximations.records()]
