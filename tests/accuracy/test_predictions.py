@@ -11,7 +11,6 @@ pytestmark = [pytest.mark.torch, pytest.mark.models, pytest.mark.slow]
 NAMES = {
     "bert-frozen",
     "gpt2-b8",
-    "lora-ckpt-reentrant",
     "resnet50-b32",
     "t5-base-ckpt",
     "trainer-gpt2",
