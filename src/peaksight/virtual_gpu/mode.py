@@ -9,6 +9,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from peaksight.errors import UnsupportedError
 from peaksight.virtual_gpu import values
+from peaksight.virtual_gpu.cache_key import cache_key
 from peaksight.virtual_gpu.devices import cpp_device, for_python
 from peaksight.virtual_gpu.making import is_parameter_in_the_making
 from peaksight.virtual_gpu.torch_private import FakeTensor, FakeTensorMode, no_dispatch
@@ -87,6 +88,9 @@ class VirtualGpuMode(FakeTensorMode):
                 return args[0]
         return out
 
+    def _cache_key(self, state: Any, func: Any, args: Any, kwargs: Any) -> Any:
+        return cache_key(func, args, kwargs)
+
     def fake(self, real: torch.Tensor) -> FakeTensor:
         """A fake tensor like `real`, which stays as it is."""
         with no_dispatch():
@@ -98,15 +102,18 @@ class VirtualGpuMode(FakeTensorMode):
 
     def _run_fake(self, func: Any, types: Any, args: Any, kwargs: dict) -> Any:
         kwargs |= {"generator": None} if "generator" in kwargs else {}
-        args, kwargs = self._all_faked(args, kwargs)
         shape_rule = self._shapes.get(func.name())
         self._nested = True
         try:
             if shape_rule is not None:
-                return shape_rule(self, lambda a, k: super(VirtualGpuMode, self).dispatch(func, types, a, k), args, kwargs)
-            return super().dispatch(func, types, args, kwargs)
+                return shape_rule(self, lambda a, k: self._run_fake_kernel(func, types, a, k), args, kwargs)
+            return self._run_fake_kernel(func, types, args, kwargs)
         finally:
             self._nested = False
+
+    def _run_fake_kernel(self, func: Any, types: Any, args: Any, kwargs: dict) -> Any:
+        args, kwargs = self._all_faked(args, kwargs)
+        return super().dispatch(func, types, args, kwargs)
 
     def made_up_shape(self) -> None:
         """A shape rule used an upper bound."""

@@ -18,6 +18,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from peaksight.errors import UnsupportedError
 
 __all__ = [
+    "BypassDispatchCache",
     "FakeTensor",
     "FakeTensorMode",
     "autocast_excluded",
@@ -37,7 +38,8 @@ __all__ = [
 PROBES: tuple[tuple[object, str], ...] = (
     (fake_tensor, "_DISPATCH_META_HANDLERS"),
     (FakeTensorMode, "avoid_device_init"),
-    (FakeTensorMode, "_dispatch_impl"),
+    (FakeTensorMode, "_cache_key"),
+    (fake_tensor, "_BypassDispatchCache"),
     (FakeTensor, "fake_device"),
     (torch._C, "_current_autograd_node"),
     (torch._C._autograd, "_get_sequence_nr"),
@@ -51,6 +53,7 @@ PROBES: tuple[tuple[object, str], ...] = (
     (dataloader_module, "_SingleProcessDataLoaderIter"),
 )
 
+BypassDispatchCache = fake_tensor._BypassDispatchCache
 current_autograd_node = torch._C._current_autograd_node
 next_sequence_nr = torch._C._autograd._get_sequence_nr
 

@@ -1,0 +1,53 @@
+"""A lean key for FakeTensorMode's cache of operator results.
+
+torch's own key lists seventeen fields of every tensor, symbolic shapes among them, and takes more time than all the rest
+of a cached operator. Shapes are never symbolic here and every tensor is dense, so that these few decide the result.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from peaksight.virtual_gpu.torch_private import BypassDispatchCache, FakeTensor
+
+
+def cache_key(func: Any, args: Iterable[Any], kwargs: dict[str, Any]) -> tuple:
+    """What decides the metadata of `func(*args, **kwargs)`; raises BypassDispatchCache where a key cannot say it."""
+    parts: list[Any] = [func, torch.get_default_dtype(), torch.is_inference_mode_enabled()]
+    _describe(args, parts)
+    if kwargs:
+        parts.extend(kwargs)
+        _describe(kwargs.values(), parts)
+    return tuple(parts)
+
+
+def _describe(values: Iterable[Any], parts: list[Any]) -> None:
+    for value in values:
+        kind = type(value)
+        if kind is FakeTensor:
+            _describe_tensor(value, parts)
+        elif kind is list or kind is tuple:
+            parts.append(len(value))
+            _describe(value, parts)
+        elif isinstance(value, torch.Tensor):
+            raise BypassDispatchCache("non-fake tensor")
+        else:
+            parts.append(kind)  # 1 and 1.0 are equal, but give different dtypes
+            parts.append(value)
+
+
+def _describe_tensor(tensor: FakeTensor, parts: list[Any]) -> None:
+    if tensor.constant is not None or tensor.layout != torch.strided:
+        raise BypassDispatchCache("constant or sparse tensor")
+    dtype = tensor.dtype
+    parts += (
+        dtype,
+        tensor.shape,
+        tensor.stride(),
+        tensor.storage_offset(),
+        tensor.fake_device,
+        tensor.requires_grad,
+        dtype.is_complex and tensor.is_conj(),
+        tensor.is_neg(),
+    )
