@@ -1,6 +1,7 @@
 """Runs a workload through the command, as a user would."""
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -52,7 +53,7 @@ def _run(workload: Workload, file: Path, timeout_seconds: float) -> str:
 
 
 def _reason(done: subprocess.CompletedProcess[str]) -> str:
-    """The end of the script's traceback, else the last line of all."""
-    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-    last_words = [line for line in lines if not line.startswith("peaksight: ")] or lines
-    return last_words[-1] if last_words else f"exit code {done.returncode}"
+    """The exception at the end of the script's traceback, else the last line of all."""
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    exceptions = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+    return (exceptions or lines or [f"exit code {done.returncode}"])[-1]
