@@ -30,6 +30,9 @@ def install(patches: Patches, card: Card, rules: DeviceRules, ledger: Ledger, us
         (torch._C, low_level_answers(ledger)),
         (torch._C._nn, {"_parse_to": _parse_to(torch._C._nn._parse_to)}),
         (torch.version, {"cuda": rules.cuda}),
+        (torch.cuda.nvtx, {"_nvtx": nvtx_answers()}),
+        (torch.backends.cuda, {"is_built": _always(True)}),
+        (torch.backends.cudnn, {"is_available": _always(True)}),
         (torch.accelerator, accelerator_answers(streams) | memory),
     ):
         for name, answer in answers.items():
@@ -69,6 +72,8 @@ def device_answers(card: Card) -> dict[str, Any]:
         "device_count": _always(1),
         "current_device": _always(0),
         "set_device": _always(None),
+        "_exchange_device": _always(0),
+        "_maybe_exchange_device": _always(0),
         "synchronize": _always(None),
         "ipc_collect": _always(None),
         "is_bf16_supported": _always(major >= 8),
@@ -94,6 +99,7 @@ def memory_answers(ledger: Ledger, card: Card, usable_bytes: int) -> dict[str, A
         "memory_cached": lambda device=None: allocator.reserved_bytes,
         "max_memory_cached": lambda device=None: allocator.peak_reserved_bytes,
         "memory_stats": lambda device=None: allocator.memory_stats(),
+        "memory_stats_as_nested_dict": lambda device=None: _nested(allocator.memory_stats()),
         "reset_peak_memory_stats": lambda device=None: allocator.reset_peak_stats(),
         "reset_max_memory_allocated": lambda device=None: allocator.reset_peak_stats(),
         "reset_max_memory_cached": lambda device=None: allocator.reset_peak_stats(),
@@ -103,6 +109,18 @@ def memory_answers(ledger: Ledger, card: Card, usable_bytes: int) -> dict[str, A
         "get_memory_info": lambda device=None: (usable_bytes - allocator.reserved_bytes, card.total_bytes),
         "set_per_process_memory_fraction": _always(None),
     }
+
+
+def _nested(flat: dict[str, int]) -> dict[str, Any]:
+    """`{"a": {"b": 1}}` for `{"a.b": 1}`."""
+    nested: dict[str, Any] = {}
+    for key, value in flat.items():
+        *path, name = key.split(".")
+        inner = nested
+        for part in path:
+            inner = inner.setdefault(part, {})
+        inner[name] = value
+    return nested
 
 
 def random_answers() -> dict[str, Any]:
@@ -119,6 +137,12 @@ def random_answers() -> dict[str, Any]:
         "set_rng_state_all": _always(None),
         "default_generators": (Generator("cuda"),),
     }
+
+
+def nvtx_answers() -> SimpleNamespace:
+    """Ranges for a profiler that is not there."""
+    names = ("markA", "rangePushA", "rangePop", "rangeStartA", "rangeEnd")
+    return SimpleNamespace(**dict.fromkeys(names, _always(0)))
 
 
 def low_level_answers(ledger: Ledger) -> dict[str, Any]:
@@ -139,7 +163,7 @@ def low_level_answers(ledger: Ledger) -> dict[str, Any]:
 
 def _parse_to(parse: Callable) -> Callable:
     """The arguments of `Module.to`, where a number names a device of the card; a CPU build knows of none."""
-    return lambda *args, **kwargs: parse(*(for_python(for_cpp(a)) if i == 0 else a for i, a in enumerate(args)), **kwargs)
+    return lambda *args, **kwargs: parse(*(for_python(for_cpp(a)) for a in args[:1]), *args[1:], **kwargs)
 
 
 def accelerator_answers(streams: CurrentStream) -> dict[str, Any]:

@@ -8,7 +8,9 @@ from torch.overrides import TorchFunctionMode
 
 from peaksight.virtual_gpu.devices import for_cpp, for_python
 from peaksight.virtual_gpu.tensor_types import rewrite_type
-from peaksight.virtual_gpu.torch_private import default_device
+from peaksight.virtual_gpu.torch_private import FakeTensor, default_device
+from peaksight.virtual_gpu.values import host_copy
+
 
 class DeviceRequests(TorchFunctionMode):
     """Turns `.cuda()`, `.to("cuda")` and `device="cuda"` into requests for `meta:k`; see Note [The device trick].
@@ -58,11 +60,24 @@ def _from_data(func: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
     return made.to(device).requires_grad_(requires_grad)
 
 
+def _numpy(func: Callable, args: tuple, kwargs: dict) -> Any:
+    """A parameter on the host is fake, its array is not."""
+    if not isinstance(args[0], FakeTensor):
+        return func(*args, **kwargs)
+    if args[0].is_cuda:
+        message = "Use Tensor.cpu() to copy the tensor to host memory first."
+        raise TypeError(f"can't convert {args[0].device} device type tensor to numpy. {message}")
+    if args[0].requires_grad:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    return host_copy(args[0]).numpy()
+
+
 _REWRITES: dict[Callable, Callable] = {
     torch.Tensor.pin_memory: _keep,
     torch.Tensor.cuda: _cuda,
     torch.Tensor.to: _to,
     torch.Tensor.type: rewrite_type,
+    torch.Tensor.numpy: _numpy,
     torch.tensor: _from_data,
     torch.as_tensor: _from_data,
     torch.asarray: _from_data,

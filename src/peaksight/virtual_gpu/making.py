@@ -10,9 +10,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from peaksight.virtual_gpu.values import UNINITIALISED
+
 aten = torch.ops.aten
 
-UNINITIALISED = {aten.empty.memory_format, aten.empty_strided.default, aten.new_empty.default, aten.empty_like.default}
 INITIALISED = {
     aten.zeros.default,
     aten.ones.default,
@@ -44,7 +45,11 @@ def _inside_module_init() -> bool:
     frame = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
-        if code.co_name == "__init__" and code.co_varnames and isinstance(frame.f_locals.get(code.co_varnames[0]), nn.Module):
+        if (
+            code.co_name == "__init__"
+            and code.co_varnames
+            and isinstance(frame.f_locals.get(code.co_varnames[0]), nn.Module)
+        ):
             return True
         frame = frame.f_back
     return False

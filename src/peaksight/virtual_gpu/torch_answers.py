@@ -34,6 +34,7 @@ def _answer_device(patches: Patches) -> None:
     patches.set(FakeTensor, "is_cuda", property(lambda tensor: tensor.fake_device.type == "cuda"))
     patches.set(FakeTensor, "is_meta", property(lambda tensor: tensor.device.type == "meta"))
     patches.set(FakeTensor, "is_cpu", property(lambda tensor: tensor.fake_device.type == "cpu"))
+    patches.set(FakeTensor, "record_stream", lambda tensor, stream: None)
     patches.set(FakeTensor, "get_device", lambda tensor: -1 if tensor.fake_device.index is None else tensor.fake_device.index)
 
 

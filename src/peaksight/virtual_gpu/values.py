@@ -21,7 +21,15 @@ MAX_EXACT_NUMEL = 1 << 20
 MAX_FLOAT_NUMEL = 1 << 12
 STAND_INS = {"floating": 1.0, "integer": 1, "bool": False}
 # On finite values these give the same answer everywhere: a training run that works is assumed to be finite.
-ON_FINITE_VALUES = {aten.isnan.default: False, aten.isinf.default: False, aten.isfinite.default: True}
+ON_FINITE_VALUES = {aten.isnan.default: False, aten.isinf.default: False}
+# What they return has any value: as good as another, and overwritten by scatter_ or indexing.
+UNINITIALISED = {
+    aten.empty.memory_format,
+    aten.empty_strided.default,
+    aten.empty_like.default,
+    aten.new_empty.default,
+    aten.new_empty_strided.default,
+}
 # Their values do not depend on those of their first argument, only its shape does.
 BY_SHAPE_ALONE = {
     aten.ones_like.default,
@@ -30,6 +38,8 @@ BY_SHAPE_ALONE = {
     aten.new_ones.default,
     aten.new_zeros.default,
     aten.new_full.default,
+    aten.zero_.default,
+    aten.fill_.Scalar,
 }
 # The gradients of a run that works are finite, so `found_inf` keeps the zero it was made with.
 KEEPS_FOUND_INF = aten._amp_foreach_non_finite_check_and_unscale_.default
@@ -74,7 +84,9 @@ def follow(func: Any, args: tuple, kwargs: dict, out: Any) -> None:
     """After `out = func(*args)` on the virtual GPU: compute the values of `out` where all inputs have theirs."""
     outputs = out if isinstance(out, (list, tuple)) else (out,)
     if func in ON_FINITE_VALUES:
-        _attach(out, torch.tensor(ON_FINITE_VALUES[func]).expand(out.shape), _Family())
+        assume(out, ON_FINITE_VALUES[func])
+    elif func in UNINITIALISED and isinstance(out, FakeTensor) and _is_small(out):
+        assume(out, 0)
     elif func is not KEEPS_FOUND_INF and all(isinstance(o, FakeTensor) and _is_small(o) for o in outputs):
         _follow_small(func, args, kwargs, outputs)
     elif func._schema.is_mutable and func is not KEEPS_FOUND_INF:
@@ -96,7 +108,7 @@ def _follow_small(func: Any, args: tuple, kwargs: dict, outputs: Sequence[FakeTe
 
 
 def _compute(func: Any, args: tuple, kwargs: dict, inputs: list[torch.Tensor]) -> Sequence[torch.Tensor] | None:
-    if torch.Tag.nondeterministic_seeded in func.tags or func.name().startswith("aten::empty"):
+    if torch.Tag.nondeterministic_seeded in func.tags:
         return None
     if not all(_is_small(tensor) and known_value(tensor) is not None for tensor in inputs):
         return None
@@ -137,6 +149,13 @@ def _forget(written: Any) -> None:
 
 def _attach(tensor: Any, value: torch.Tensor, family: _Family) -> None:
     tensor._peaksight_value = (value, family)
+
+
+def assume(tensor: Any, value: float | int | bool) -> Any:
+    """`tensor`, every element of which is `value` from now on."""
+    everywhere = torch.tensor(value, dtype=tensor.dtype).expand(tensor.shape)
+    _attach(tensor, everywhere.clone() if _is_small(tensor) else everywhere, _Family())
+    return tensor
 
 
 def read_scalar(tensor: torch.Tensor, on_stand_in: Callable[[], None]) -> float | int | bool:

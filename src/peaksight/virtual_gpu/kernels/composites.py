@@ -12,6 +12,7 @@ import torch
 from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.kernels.sdpa import attention
 from peaksight.virtual_gpu.patches import Patches
+from peaksight.virtual_gpu.values import assume
 
 aten = torch.ops.aten
 
@@ -22,6 +23,7 @@ def composite_rules(rules: DeviceRules) -> dict[Any, Callable]:
         aten.scaled_dot_product_attention.default: attention(rules),
         aten.dropout.default: _dropout,
         aten.rms_norm.default: _rms_norm,
+        aten.isfinite.default: _isfinite,
     }
 
 
@@ -40,3 +42,8 @@ def _dropout(input: torch.Tensor, p: float, train: bool) -> torch.Tensor:
 def _rms_norm(input: torch.Tensor, normalized_shape: list[int], weight: Any = None, eps: Any = None) -> torch.Tensor:
     """`_fused_rms_norm` keeps one fp32 statistic a row (CUDA builds, torch 2.9 on)."""
     return aten._fused_rms_norm.default(input, normalized_shape, weight, eps)[0]
+
+
+def _isfinite(input: torch.Tensor) -> torch.Tensor:
+    """A run that works is finite: loops that skip a step without it do not."""
+    return assume(aten.isfinite.default.decompose(input), True)

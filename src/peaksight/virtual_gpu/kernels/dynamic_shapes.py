@@ -7,6 +7,7 @@ import torch
 
 from peaksight.virtual_gpu.values import known_value
 
+
 def shape_rules() -> dict[str, Callable]:
     """A rule `(mode, run, args, kwargs)` by operator name; `run(args, kwargs)` calls the operator's fake kernel."""
     return {
@@ -17,6 +18,8 @@ def shape_rules() -> dict[str, Callable]:
         "aten::index_put_": _index,
         "aten::_index_put_impl_": _index,
         "aten::_unique2": _unique,
+        "aten::bincount": _bincount,
+        "aten::_pack_padded_sequence": _pack_padded_sequence,
         "torchvision::nms": _nms,
     }
 
@@ -79,3 +82,22 @@ def _unique(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.
             _empty(tensor, tuple(tensor.shape) if wants_inverse else (0,), torch.int64),
             _empty(tensor, (count,) if wants_counts else (0,), torch.int64),
         )
+
+
+def _bincount(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+    """As many bins as the largest value asks for; of unknown values, no more than `minlength`."""
+    tensor, weights, minlength = (*args, None, 0)[:3] if len(args) < 3 else args
+    value = known_value(tensor)
+    if value is None:
+        mode.made_up_shape()
+    count = 0 if value is None or not value.numel() else int(value.max()) + 1
+    with mode:
+        return _empty(tensor, (max(count, minlength),), torch.int64 if weights is None else weights.dtype)
+
+
+def _pack_padded_sequence(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, torch.Tensor]:
+    """The rows of all sequences, and on the host how many sequences are left at each time."""
+    padded, lengths, *_ = args
+    batch_sizes = torch.stack([(lengths > time).sum() for time in range(int(lengths.max()))])
+    with mode:
+        return _empty(padded, (int(lengths.sum()), *padded.shape[2:]), padded.dtype), batch_sizes

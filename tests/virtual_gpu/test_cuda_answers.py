@@ -1,0 +1,156 @@
+"""`torch.cuda` and `torch.accelerator` answer like the card."""
+
+import pytest
+import torch
+
+from peaksight.gpus import find_card
+from peaksight.units import MIB
+
+from .cards import card_of
+
+pytestmark = pytest.mark.torch
+
+
+def test_which_card(virtual_gpu):
+    """One H100 of compute capability 9.0 under the CUDA of the rules."""
+    card = find_card("h100-80gb")
+    properties = torch.cuda.get_device_properties(0)
+
+    assert torch.cuda.is_available()
+    assert (1, 0) == (torch.cuda.device_count(), torch.cuda.current_device())
+    assert card.product_name == torch.cuda.get_device_name() == properties.name
+    assert (9, 0) == torch.cuda.get_device_capability() == (properties.major, properties.minor)
+    assert card.total_bytes == properties.total_memory
+    assert 132 == properties.multi_processor_count
+    assert torch.cuda.is_bf16_supported()
+    assert "13.0" == torch.version.cuda
+
+
+@pytest.mark.parametrize(("name", "capability", "has_bf16"), [("t4", (7, 5), False), ("rtx-4090", (8, 9), True)])
+def test_other_cards(name, capability, has_bf16):
+    """Each card answers for itself."""
+    with card_of(name):
+        assert capability == torch.cuda.get_device_capability()
+        assert has_bf16 == torch.cuda.is_bf16_supported(including_emulation=False)
+
+
+def test_memory(virtual_gpu):
+    """Allocated and reserved bytes, their peaks and the free memory follow the allocator.
+
+    2,000,000 bytes are rounded to 2,000,384 in a segment of 20 MiB.
+    """
+    total = find_card("h100-80gb").total_bytes
+    tensor = torch.empty(500_000, device="cuda")
+
+    assert 2_000_384 == torch.cuda.memory_allocated()
+    assert 20 * MIB == torch.cuda.memory_reserved()
+    assert (total - 20 * MIB, total) == torch.cuda.mem_get_info()
+
+    del tensor
+
+    assert (0, 2_000_384) == (torch.cuda.memory_allocated(), torch.cuda.max_memory_allocated())
+
+    torch.cuda.empty_cache()
+
+    assert (0, 20 * MIB) == (torch.cuda.memory_reserved(), torch.cuda.max_memory_reserved())
+
+    torch.cuda.reset_peak_memory_stats()
+
+    assert (0, 0) == (torch.cuda.max_memory_allocated(0), torch.cuda.max_memory_reserved("cuda"))
+
+
+def test_memory_stats(virtual_gpu):
+    """`memory_stats` has the allocator's counts, `memory_summary` prints them."""
+    tensor = torch.empty(25, device="cuda")
+    stats = torch.cuda.memory_stats()
+
+    assert (512, 100) == (stats["allocated_bytes.all.current"], stats["requested_bytes.all.current"])
+    assert 512 == torch.cuda.memory_stats_as_nested_dict()["allocated_bytes"]["all"]["current"]
+    assert "512 B" in torch.cuda.memory_summary()
+    assert tensor.is_cuda
+
+
+def test_initialisation(virtual_gpu):
+    """Starting, choosing and synchronizing the device do nothing."""
+    torch.cuda.init()
+    torch.cuda.set_device(0)
+    torch.cuda.set_device("cuda:0")
+    torch._C._cuda_setDevice(0)
+    torch.cuda.synchronize()
+    torch.cuda.set_per_process_memory_fraction(0.5)
+    torch.cuda.ipc_collect()
+    with torch.cuda.device(0), torch.cuda.device("cuda:0"), torch.cuda.device_of(torch.ones(1, device="cuda")):
+        made = torch.ones(1, device="cuda")
+
+    assert torch.cuda.is_initialized()
+    assert made.is_cuda
+
+
+def test_random_state(virtual_gpu):
+    """Seeds are taken, states are handed out and taken back, and `fork_rng` works."""
+    torch.manual_seed(1)
+    torch.cuda.manual_seed(1)
+    torch.cuda.manual_seed_all(1)
+    state = torch.cuda.get_rng_state()
+    torch.cuda.set_rng_state(state)
+    torch.cuda.set_rng_state_all(torch.cuda.get_rng_state_all())
+    with torch.random.fork_rng(devices=[0]):
+        torch.rand(1, device="cuda")
+
+    assert (torch.uint8, "cpu", 1) == (state.dtype, state.device.type, state.dim())
+
+
+def test_host_seed_is_real(virtual_gpu):
+    """`torch.manual_seed` seeds the host's generator."""
+    draws = [torch.rand(2).tolist() for _ in range(2) if torch.manual_seed(0)]
+
+    assert draws[0] == draws[1]
+
+
+def test_generator(virtual_gpu):
+    """A generator of the card keeps its seed and works in every draw."""
+    generator = torch.Generator(device="cuda").manual_seed(5)
+
+    assert torch.device("cuda", 0) == generator.device
+    assert 5 == generator.initial_seed()
+    assert isinstance(generator, torch.Generator)
+    assert isinstance(torch.default_generator, torch.Generator)
+    assert torch.empty(2, device="cuda").normal_(generator=generator).is_cuda
+    assert torch.randperm(4, device="cuda", generator=generator).is_cuda
+    assert [2, 0, 1] == torch.randperm(3, generator=torch.Generator().manual_seed(0)).tolist()
+
+
+def test_accelerator(virtual_gpu):
+    """`torch.accelerator` names the same card and counts the same bytes."""
+    torch.accelerator.synchronize()
+    kept = torch.ones(1, device=torch.accelerator.current_accelerator())
+
+    assert torch.accelerator.is_available()
+    assert 1 == torch.accelerator.device_count()
+    assert "cuda" == torch.accelerator.current_accelerator().type
+    assert 0 == torch.accelerator.current_device_index()
+    assert kept.is_cuda
+    if hasattr(torch.accelerator, "memory_allocated"):
+        assert 512 == torch.accelerator.memory_allocated()
+
+
+def test_backends(virtual_gpu):
+    """Switches of cuDNN, TF32 and matmul precision can be set."""
+    torch.backends.cudnn.benchmark = False
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.set_float32_matmul_precision("highest")
+
+    assert torch.backends.cuda.is_built()
+    assert torch.backends.cudnn.is_available()
+
+
+def test_out_of_memory_is_catchable(virtual_gpu):
+    """Scripts that name torch.cuda.OutOfMemoryError find it."""
+    assert issubclass(torch.cuda.OutOfMemoryError, RuntimeError)
+
+
+def test_nvtx_and_profiler(virtual_gpu):
+    """Ranges and profilers of the device do nothing."""
+    with torch.profiler.record_function("step"):
+        torch.cuda.nvtx.range_push("forward")
+        torch.cuda.nvtx.range_pop()

@@ -1,0 +1,248 @@
+"""Values on the card: known where they derive from real data, else stand-ins, which are noted."""
+
+import pytest
+import torch
+from torch import nn
+
+from .cards import births_on, requested, slugs
+
+pytestmark = pytest.mark.torch
+
+LENGTHS = [3, 1, 2]
+
+
+def on_card(data, **options):
+    """`data` made on the host and moved."""
+    return torch.tensor(data, **options).to("cuda")
+
+
+def unknown(*shape, dtype=torch.float32):
+    """A tensor whose values depend on a random draw of the card."""
+    return torch.randn(shape, device="cuda").to(dtype)
+
+
+@pytest.mark.parametrize(
+    ("read", "expected"),
+    [
+        (lambda: on_card(LENGTHS).max().item(), 3),
+        (lambda: on_card(LENGTHS).sum().item(), 6),
+        (lambda: int(on_card(LENGTHS)[0]), 3),
+        (lambda: float(on_card(0.25) * 2), 0.5),
+        (lambda: bool((on_card(LENGTHS) > 0).all()), True),
+        (lambda: bool((on_card(LENGTHS) > 1).all()), False),
+        (lambda: (on_card(LENGTHS) == 2).any().item(), True),
+        (lambda: on_card(LENGTHS).tolist(), LENGTHS),
+        (lambda: on_card(LENGTHS).cpu().tolist(), LENGTHS),
+        (lambda: on_card(LENGTHS).cumsum(0).tolist(), [3, 4, 6]),
+        (lambda: on_card(LENGTHS).to(torch.int32).to("cpu", non_blocking=True).tolist(), LENGTHS),
+        (lambda: (torch.arange(4, device="cuda")[None] < on_card(LENGTHS)[:, None]).sum().item(), 6),
+        (lambda: on_card(LENGTHS).argmax().item(), 0),
+        (lambda: torch.where(on_card(LENGTHS) > 1, 1, 0).tolist(), [1, 0, 1]),
+        (lambda: torch.zeros(2, device="cuda").tolist(), [0.0, 0.0]),
+        (lambda: torch.full((2,), 7, device="cuda").tolist(), [7, 7]),
+        (lambda: unknown(2, 3).shape[0], 2),
+        (lambda: torch.ones_like(unknown(2)).tolist(), [1.0, 1.0]),
+        (lambda: [int(length) for length in on_card(LENGTHS)], LENGTHS),
+        (lambda: range(4)[on_card(2)], 2),
+        (lambda: torch.bincount(on_card(LENGTHS)).tolist(), [0, 1, 1, 1]),
+    ],
+)
+def test_known_values(virtual_gpu, read, expected):
+    """What derives from data of the host has its real value, and nothing is noted."""
+    assert expected == read()
+    assert "values" not in slugs(virtual_gpu)
+
+
+@pytest.mark.parametrize(
+    ("read", "stand_in"),
+    [
+        (lambda: unknown().item(), 1.0),
+        (lambda: float(unknown(4).sum()), 1.0),
+        (lambda: unknown(4, dtype=torch.int64).sum().item(), 1),
+        (lambda: bool(unknown() > 0), False),
+        (lambda: unknown(2, 2).argmax().item(), 1),
+    ],
+)
+def test_stand_ins(virtual_gpu, read, stand_in):
+    """What depends on the card's own numbers is 1.0, 1 or False, and the report says where it was asked for first."""
+    assert stand_in == read()
+
+    (noted,) = virtual_gpu.approximations.records()
+    assert "values" == noted.slug
+    assert noted.what.startswith("1 values read from the device are stand-ins")
+    assert "test_values.py:" in noted.what
+
+
+def test_loss_of_a_model(virtual_gpu):
+    """A loss can be logged and formatted."""
+    loss = nn.Linear(4, 1).cuda()(torch.ones(2, 4, device="cuda")).mean()
+
+    assert "1.00" == f"{loss.item():.2f}"
+    assert 1.0 == loss.detach().cpu().item()
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda tensor: tensor.add_(unknown(3)),
+        lambda tensor: tensor.copy_(unknown(3)),
+        lambda tensor: tensor.normal_(),
+        lambda tensor: tensor[1:].mul_(unknown(2)),
+        lambda tensor: tensor.__setitem__(0, unknown()),
+        lambda tensor: torch.add(unknown(3), 1, out=tensor),
+        lambda tensor: torch._foreach_add_([tensor], [unknown(3)]),
+        lambda tensor: tensor.view(3).masked_fill_(unknown(3) > 0, 2.0),
+    ],
+)
+def test_writes_forget(virtual_gpu, write):
+    """After an unknown value is written, the tensor and its views are unknown."""
+    tensor = torch.zeros(3, device="cuda")
+    view = tensor[:2]
+    write(tensor)
+    view[0].item()
+
+    assert ["values"] == slugs(virtual_gpu)
+
+
+def test_writes_of_known_values(virtual_gpu):
+    """Known values written in place are followed, through views too."""
+    tensor = torch.zeros(4, dtype=torch.int64, device="cuda")
+    tensor[1:3] += 2
+    tensor.view(2, 2)[1, 1] = 7
+
+    assert [0, 2, 2, 7] == tensor.tolist()
+
+
+def test_writes_do_not_reach_clones(virtual_gpu):
+    """A clone keeps its values when the original changes."""
+    tensor = torch.zeros(2, device="cuda")
+    clone = tensor.clone()
+    tensor.fill_(3)
+
+    assert [[0.0, 0.0], [3.0, 3.0]] == [clone.tolist(), tensor.tolist()]
+
+
+def test_writes_to_the_host(virtual_gpu):
+    """Copying from the card into a host tensor writes there."""
+    host = torch.zeros(3, dtype=torch.int64)
+    host.copy_(on_card(LENGTHS))
+    totals = torch.zeros(3)
+    totals += on_card([1.0, 2.0, 3.0]).cpu()
+
+    assert LENGTHS == host.tolist()
+    assert [1.0, 2.0, 3.0] == totals.tolist()
+    assert type(host) is torch.Tensor
+
+
+@pytest.mark.parametrize(
+    ("ask", "answer"),
+    [
+        (lambda x: torch.isnan(x).any().item(), False),
+        (lambda x: torch.isinf(x).any().item(), False),
+        (lambda x: torch.isfinite(x).all().item(), True),
+        (lambda x: bool(torch.isnan(x.sum())), False),
+    ],
+)
+def test_values_are_finite(virtual_gpu, ask, answer):
+    """A run that works is finite: checks of it pass, and are no stand-ins."""
+    assert answer == ask(unknown(8, 8))
+    assert [] == slugs(virtual_gpu)
+
+
+def test_known_masks(virtual_gpu):
+    """Known masks select as many elements as they are true for."""
+    mask = on_card([[True, False], [True, True]])
+
+    assert (3, 2) == tuple(mask.nonzero().shape)
+    assert [(3,), (3,)] == [tuple(index.shape) for index in mask.nonzero(as_tuple=True)]
+    assert (3, 5) == tuple(unknown(2, 2, 5)[mask].shape)
+    assert (3,) == tuple(unknown(2, 2).masked_select(mask).shape)
+    assert (2,) == tuple(on_card([4, 5, 4]).unique().shape)
+    assert [[0, 0], [1, 0], [1, 1]] == mask.nonzero().tolist()
+    assert "shapes" not in slugs(virtual_gpu)
+
+
+@pytest.mark.parametrize(
+    ("select", "shape"),
+    [
+        (lambda x: x[x > 0], (12,)),
+        (lambda x: x[x[:, 0] > 0], (3, 4)),
+        (lambda x: (x > 0).nonzero(), (12, 2)),
+        (lambda x: x.masked_select(x > 0), (12,)),
+        (lambda x: x.unique(), (12,)),
+    ],
+)
+def test_unknown_masks(virtual_gpu, select, shape):
+    """An unknown mask selects everything, an upper bound that is noted with its line."""
+    assert shape == tuple(select(unknown(3, 4)).shape)
+
+    (noted,) = virtual_gpu.approximations.records()
+    assert "shapes" == noted.slug
+    assert "test_values.py:" in noted.what
+
+
+def test_boolean_assignment_keeps_the_shape(virtual_gpu):
+    """Writing through a mask takes no index vectors for a scalar."""
+    tensor = unknown(3, 4)
+    tensor[tensor > 0] = 0.0
+
+    assert (3, 4) == tuple(tensor.shape)
+
+
+def test_gradient_of_a_boolean_index(virtual_gpu):
+    """A loss over the tokens that a known mask selects has a gradient of the full shape."""
+    logits = nn.Parameter(unknown(2, 2, 5))
+    logits[on_card([[True, False], [True, True]])].sum().backward()
+
+    assert (2, 2, 5) == tuple(logits.grad.shape)
+
+
+def test_big_tensors_on_the_host(virtual_gpu):
+    """A copy of 4 GiB to the host has its shape and costs nothing until it is touched."""
+    copied = unknown(1 << 30).cpu()
+
+    assert (1 << 30, "cpu") == (copied.numel(), copied.device.type)
+    assert type(copied) is torch.Tensor
+
+
+def test_numpy(virtual_gpu):
+    """`.cpu().numpy()` gives an array of the values."""
+    pytest.importorskip("numpy")
+
+    assert LENGTHS == on_card(LENGTHS).cpu().numpy().tolist()
+    assert (2, 3) == unknown(2, 3).detach().cpu().numpy().shape
+
+
+def test_numpy_of_the_card(virtual_gpu):
+    """`.numpy()` of a tensor on the card is refused, as on a real one."""
+    with pytest.raises(TypeError):
+        torch.ones(2, device="cuda").numpy()
+
+
+def test_bytes_of_a_read(virtual_gpu):
+    """Reading a known scalar takes no memory beyond the sum itself: 8 bytes."""
+    lengths = on_card(LENGTHS)
+    with births_on(virtual_gpu) as births:
+        lengths.sum().item()
+
+    assert [8] == requested(births)
+
+
+def test_packed_sequences(virtual_gpu):
+    """Padding and packing by lengths of the host has the real sizes: 3 + 1 + 2 rows."""
+    packed = nn.utils.rnn.pack_padded_sequence(unknown(3, 3, 4), LENGTHS, batch_first=True, enforce_sorted=False)
+    padded, lengths = nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+
+    assert (6, 4) == tuple(packed.data.shape)
+    assert (3, 3, 4) == tuple(padded.shape)
+    assert LENGTHS == lengths.tolist()
+
+
+def test_draws_of_the_host(virtual_gpu):
+    """Random draws of the host are real, and noted once parameters took none before them."""
+    before = torch.rand(2).tolist()
+    nn.init.normal_(nn.Linear(4, 4).weight)
+    after = torch.rand(2).tolist()
+
+    assert all(0 <= value < 1 for value in before + after)
+    assert "draws" in slugs(virtual_gpu)
