@@ -14,7 +14,7 @@ DECIDING_BYTES = {
     "attention-backward-workspace": GIB,
     "linalg-workspace": GIB,
     "index-workspace": GIB,
-    "rnn-workspace": GIB,
+    "recurrent-layers": GIB,
 }
 
 

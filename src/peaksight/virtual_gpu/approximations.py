@@ -10,7 +10,7 @@ TEXTS = {
     "attention-backward-workspace": "accumulators of {count} attention backward calls",
     "linalg-workspace": "workspaces of {count} linear algebra calls",
     "index-workspace": "temporaries of {count} sorts, scans and gradients of indexing",
-    "rnn-workspace": "workspaces of {count} cuDNN RNN calls",
+    "recurrent-layers": "{count} calls of recurrent layers ran step by step; cuDNN's reserve and workspace differ",
     "sparse-gradients": "indices and values of {count} sparse tensors, such as gradients of sparse embeddings",
     "draws": "{count} random draws on the CPU give other values than in a real run; the first at {at}",
 }

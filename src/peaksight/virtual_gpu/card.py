@@ -62,7 +62,7 @@ class VirtualGpu:
         """Put the card in."""
         patches = self._patches.__enter__()
         dynamo.install(patches)
-        rules = composites.composite_rules(self.rules)
+        rules = composites.composite_rules(self.rules, self.approximations.note)
         mode = VirtualGpuMode(self, rules, shape_rules())
         requests = DeviceRequests()
         parameters = Parameters(self.ledger, self.loop.modules)

@@ -32,7 +32,7 @@ def install(patches: Patches, card: Card, rules: DeviceRules, ledger: Ledger, us
         (torch.version, {"cuda": rules.cuda}),
         (torch.cuda.nvtx, {"_nvtx": nvtx_answers()}),
         (torch.backends.cuda, {"is_built": _always(True)}),
-        (torch.backends.cudnn, {"is_available": _always(True)}),
+        (torch.backends.cudnn, {"is_available": _always(True), "is_acceptable": _always(False)}),
         (torch.accelerator, accelerator_answers(streams) | memory),
     ):
         for name, answer in answers.items():

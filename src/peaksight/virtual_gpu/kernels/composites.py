@@ -17,9 +17,21 @@ from peaksight.virtual_gpu.values import assume
 aten = torch.ops.aten
 
 
-def composite_rules(rules: DeviceRules) -> dict[Any, Callable]:
-    """What the card runs in place of each composite operator."""
-    return {
+RECURRENT = (
+    aten.lstm.input,
+    aten.lstm.data,
+    aten.gru.input,
+    aten.gru.data,
+    aten.rnn_tanh.input,
+    aten.rnn_tanh.data,
+    aten.rnn_relu.input,
+    aten.rnn_relu.data,
+)
+
+
+def composite_rules(rules: DeviceRules, note: Callable[[str], None]) -> dict[Any, Callable]:
+    """What the card runs in place of each composite operator; `note(slug)` is told what is only approximated."""
+    return {op: _step_by_step(op, note) for op in RECURRENT} | {
         aten.scaled_dot_product_attention.default: attention(rules),
         aten.dropout.default: _dropout,
         aten.rms_norm.default: _rms_norm,
@@ -30,6 +42,16 @@ def composite_rules(rules: DeviceRules) -> dict[Any, Callable]:
 def install(patches: Patches, rules: dict[Any, Callable]) -> None:
     """Register the rules below autocast until `patches` is left."""
     patches.set_kernels("AutogradCUDA", {op.name().removeprefix("aten::"): kernel for op, kernel in rules.items()})
+
+
+def _step_by_step(op: Any, note: Callable[[str], None]) -> Callable:
+    """Recurrent layers run as their steps; on the card cuDNN runs each layer as one operator with a reserve."""
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        note("recurrent-layers")
+        return op.decompose(*args, **kwargs)
+
+    return kernel
 
 
 def _dropout(input: torch.Tensor, p: float, train: bool) -> torch.Tensor:

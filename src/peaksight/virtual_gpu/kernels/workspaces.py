@@ -50,8 +50,6 @@ UNPRICED = {
     aten.sort.stable: "index-workspace",
     aten.topk.default: "index-workspace",
     aten.cumsum.default: "index-workspace",
-    aten._cudnn_rnn.default: "rnn-workspace",
-    aten._cudnn_rnn_backward.default: "rnn-workspace",
 }
 CUBLAS_WORKSPACE_BYTES = 32 * MIB
 SMALL_CUBLAS_WORKSPACE_BYTES = 8519680  # :4096:2:16:8
