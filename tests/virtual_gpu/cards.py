@@ -9,6 +9,7 @@ from peaksight.virtual_gpu.card import VirtualGpu
 from peaksight.virtual_gpu.device_rules import rules_for
 
 MANY_STEPS = 1000
+RELEASE = tuple(int(part) for part in torch.__version__.split(".")[:2])
 
 
 def card_of(name, *, build="2.11+cu130", max_steps=MANY_STEPS, **options):

@@ -39,8 +39,8 @@ class WeightCache:
 class Autocast:
     """Installs the kernels for the length of a run."""
 
-    def __init__(self, patches: Patches) -> None:
-        """Register a kernel for every operator of the lists; `patches` takes them out again."""
+    def __init__(self, patches: Patches, release: tuple[int, int]) -> None:
+        """Register a kernel for every operator that torch `release` casts; `patches` takes them out again."""
         self._cache = WeightCache()
         self._clear_real = patches.set(torch, "clear_autocast_cache", self._clear)
         kernels = {}
@@ -51,7 +51,7 @@ class Autocast:
             (autocast_ops.WIDEST, self._widest),
             (autocast_ops.BANNED, _banned),
         ):
-            kernels |= {name: kernel(op) for name in names if (op := _operator(name)) is not None}
+            kernels |= {name: kernel(op) for name in names if (op := _operator(name, release)) is not None}
         patches.set_kernels("AutocastCUDA", kernels)
 
     def _clear(self) -> None:
@@ -71,7 +71,9 @@ class Autocast:
         def kernel(*args: Any, **kwargs: Any) -> Any:
             with autocast_excluded():
                 dtype = dtype_of(args)
-                return op(*(self._cast(a, dtype) for a in args), **{k: self._cast(v, dtype) for k, v in kwargs.items()})
+                kwargs = {name: self._cast(value, dtype) for name, value in kwargs.items()}
+                # GCC evaluates the arguments of torch's own kernel from the last to the first.
+                return op(*[self._cast(a, dtype) for a in reversed(args)][::-1], **kwargs)
 
         return kernel
 
@@ -108,8 +110,10 @@ class Autocast:
         )
 
 
-def _operator(name: str) -> Any:
-    """The overload called `name` (`pow.Scalar`), None where this release has none."""
+def _operator(name: str, release: tuple[int, int]) -> Any:
+    """The overload called `name` (`pow.Scalar`), None where `release` does not cast it."""
+    if release < autocast_ops.SINCE.get(name, release):
+        return None
     packet, _, overload = name.partition(".")
     return getattr(getattr(aten, packet, None), overload or "default", None)
 

@@ -26,3 +26,6 @@ linalg_matrix_norm.str_ord sum sum.dim_IntList
 WIDEST = "addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add".split()
 
 BANNED = ["binary_cross_entropy"]
+
+# The first release that casts an operator, for those that joined the lists after torch 2.11.
+SINCE = {"rms_norm": (2, 13)}

@@ -70,7 +70,7 @@ class VirtualGpu:
         cuda_answers.install(patches, self.card, self.rules, self.ledger, self.card.total_bytes)
         composites.install(patches, rules)
         convolution.install(patches)
-        Autocast(patches)
+        Autocast(patches, self.rules.torch)
         modules.install(patches, mode, self.loop, parameters)
         optimizers.install(patches, self.loop, parameters)
         backward.install(patches, requests, self.loop, self.ledger, parameters)

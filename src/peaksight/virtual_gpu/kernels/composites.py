@@ -62,7 +62,9 @@ def _dropout(input: torch.Tensor, p: float, train: bool) -> torch.Tensor:
 
 
 def _rms_norm(input: torch.Tensor, normalized_shape: list[int], weight: Any = None, eps: Any = None) -> torch.Tensor:
-    """`_fused_rms_norm` keeps one fp32 statistic a row (CUDA builds, torch 2.9 on)."""
+    """`_fused_rms_norm` keeps one fp32 statistic a row; a weight of another dtype is multiplied step by step."""
+    if weight is not None and weight.dtype != input.dtype:
+        return aten.rms_norm.default.decompose(input, normalized_shape, weight, eps)
     return aten._fused_rms_norm.default(input, normalized_shape, weight, eps)[0]
 
 

@@ -1,4 +1,7 @@
-"""Operators whose output size depends on values: exact where the values are known, else an upper bound, which is said."""
+"""Operators whose output size depends on values: exact where the values are known, else an upper bound, noted as one.
+
+Beside them, operators that write in place and have no fake kernel: they return nothing.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,6 +9,13 @@ from typing import Any
 import torch
 
 from peaksight.virtual_gpu.values import known_value
+
+IN_PLACE_WITHOUT_FAKE_KERNEL = (
+    "aten::_fused_sgd_",
+    "aten::_fused_sgd_.tensor_lr",
+    "aten::_fused_adagrad_",
+    "aten::_fused_adagrad_.tensor_lr",
+)
 
 
 def shape_rules() -> dict[str, Callable]:
@@ -21,6 +31,7 @@ def shape_rules() -> dict[str, Callable]:
         "aten::bincount": _bincount,
         "aten::_pack_padded_sequence": _pack_padded_sequence,
         "torchvision::nms": _nms,
+        **dict.fromkeys(IN_PLACE_WITHOUT_FAKE_KERNEL, lambda mode, run, args, kwargs: None),
     }
 
 
