@@ -7,7 +7,7 @@ from typing import Any
 
 from peaksight.virtual_gpu.script.overlay import Overlay
 from peaksight.virtual_gpu.script.path_functions import Redirected, logical_path, path_of_descriptor
-from peaksight.virtual_gpu.script.session import current, redirecting
+from peaksight.virtual_gpu.script.session import current, current_for_reading, redirecting
 
 
 class DirectoryEntry:
@@ -93,7 +93,7 @@ class ScanDirectory(Redirected):
 
     def __call__(self, path: Any = ".") -> Any:
         """Iterate over the entries of the merged directory."""
-        overlay = current()
+        overlay = current_for_reading()
         if overlay is None:
             return self.real(path)
         directory = "." if path is None else path if isinstance(path, int) else os.fspath(path)
@@ -105,7 +105,7 @@ class ListDirectory(Redirected):
 
     def __call__(self, path: Any = None) -> list[Any]:
         """The names in the merged directory."""
-        overlay = current()
+        overlay = current_for_reading()
         if overlay is None:
             return self.real(path)
         names = [entry.name for entry in _scan(overlay, "." if path is None else path)]

@@ -7,7 +7,7 @@ from typing import Any
 
 from peaksight.virtual_gpu.script.overlay import Overlay
 from peaksight.virtual_gpu.script.path_functions import Redirected, logical_path
-from peaksight.virtual_gpu.script.session import current, redirecting
+from peaksight.virtual_gpu.script.session import current, current_for_reading, redirecting
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
@@ -17,7 +17,7 @@ class OpenDescriptor(Redirected):
 
     def __call__(self, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
         """Open what the run sees, or the copy it writes to."""
-        overlay = current()
+        overlay = current() if flags & WRITING else current_for_reading()
         if overlay is None:
             return self.real(path, flags, mode, dir_fd=dir_fd)
         with redirecting(path):
@@ -75,7 +75,7 @@ class OpenCode(Redirected):
 
     def __call__(self, path: str) -> Any:
         """Open what the run sees at `path`."""
-        overlay = current()
+        overlay = current_for_reading()
         if overlay is None:
             return self.real(path)
         with redirecting(path):

@@ -6,6 +6,7 @@ import shutil
 import stat
 from collections.abc import Iterator
 from os import lstat
+from os import stat as stat_
 
 from peaksight.virtual_gpu.script.resolver import Resolver, is_special, os_error
 
@@ -25,12 +26,19 @@ class Overlay:
         self.upper = os.path.join(root, "upper")
         self.whiteouts = os.path.join(root, "whiteouts")
         for layer in (self.upper, self.whiteouts):
-            os.makedirs(layer, exist_ok=True)
+            if not os.path.isdir(layer):
+                os.makedirs(layer)
+                os.utime(layer, (0, 0))
         self._resolver = Resolver(self.backing, os.path.join(root, "renames"))
 
     def close(self) -> None:
         """Let go of the scratch directory, which may then be removed."""
         self._resolver.close()
+
+    @property
+    def pristine(self) -> bool:
+        """Whether no process has changed anything yet: the layers have the time stamp that they were made with."""
+        return stat_(self.upper).st_mtime_ns == 0 and stat_(self.whiteouts).st_mtime_ns == 0
 
     def owns(self, path: str) -> bool:
         """Whether `path` is in the scratch directory, hence no file of the person's."""

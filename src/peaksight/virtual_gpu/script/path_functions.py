@@ -7,7 +7,7 @@ from typing import Any
 
 from peaksight.virtual_gpu.script.overlay import Overlay
 from peaksight.virtual_gpu.script.resolver import os_error
-from peaksight.virtual_gpu.script.session import current, redirecting
+from peaksight.virtual_gpu.script.session import current, current_for_reading, redirecting
 
 
 def logical_path(overlay: Overlay, path: Any, dir_fd: int | None = None, *, follow: bool = True) -> str:
@@ -60,10 +60,11 @@ class PathFunction(Redirected):
         super().__init__(real)
         self._locate = locate
         self._follows = follows
+        self._overlay = current_for_reading if locate is Overlay.backing else current
 
     def __call__(self, path: Any, *args: Any, dir_fd: int | None = None, **options: Any) -> Any:
         """Call `real` with the path that holds what the run sees."""
-        overlay = current()
+        overlay = self._overlay()
         if overlay is None or not isinstance(path, str | bytes | os.PathLike):
             return self.real(path, *args, **options, **({} if dir_fd is None else {"dir_fd": dir_fd}))
         with redirecting(path):

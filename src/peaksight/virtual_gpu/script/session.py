@@ -49,6 +49,12 @@ def current() -> Overlay | None:
     return None if trusted.depth else _overlay
 
 
+def current_for_reading() -> Overlay | None:
+    """The overlay that a read has to ask: None also while it holds nothing, when the real files are what is seen."""
+    overlay = current()
+    return None if overlay is None or overlay.pristine else overlay
+
+
 class redirecting:
     """A trusted section around one redirected call: errors name the files as the script did."""
 
