@@ -1,6 +1,6 @@
 """The virtual GPU's dispatch mode: device tensors are fake, everything else on the CPU is real."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -98,6 +98,8 @@ class VirtualGpuMode(FakeTensorMode):
         return FakeTensor(self, meta, real.device)
 
     def _all_faked(self, args: Any, kwargs: dict) -> Any:
+        if not (_any_real(args) or _any_real(kwargs.values())):
+            return args, kwargs
         return tree_map(lambda leaf: self.fake(leaf) if _is_real(leaf) else leaf, (args, kwargs))
 
     def _run_fake(self, func: Any, types: Any, args: Any, kwargs: dict) -> Any:
@@ -129,6 +131,10 @@ class VirtualGpuMode(FakeTensorMode):
             and not self.moving_modules
             and not isinstance(args[0], nn.Parameter)
         )
+
+
+def _any_real(values: Iterable[Any]) -> bool:
+    return any(_any_real(v) if isinstance(v, (list, tuple)) else _is_real(v) for v in values)
 
 
 def _is_real(leaf: Any) -> bool:
