@@ -41,6 +41,8 @@ def composite_rules(rules: DeviceRules, note: Callable[[str], None]) -> dict[Any
 
 def install(patches: Patches, rules: dict[Any, Callable]) -> None:
     """Register the rules below autocast until `patches` is left."""
+    # Where CUDA has a kernel autograd has one too, and the operator is not taken apart; the mode answers for it.
+    patches.set_kernels("CUDA", {"_fused_rms_norm": fused_rms_norm})
     patches.set_kernels("AutogradCUDA", {op.name().removeprefix("aten::"): kernel for op, kernel in rules.items()})
 
 
@@ -66,6 +68,16 @@ def _rms_norm(input: torch.Tensor, normalized_shape: list[int], weight: Any = No
     if weight is not None and weight.dtype != input.dtype:
         return aten.rms_norm.default.decompose(input, normalized_shape, weight, eps)
     return aten._fused_rms_norm.default(input, normalized_shape, weight, eps)[0]
+
+
+def fused_rms_norm(
+    input: torch.Tensor, normalized_shape: list[int], weight: Any, eps: Any
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The output, and the reciprocal root of each row's mean square in the type that the card accumulates in."""
+    num_rows_dims = input.dim() - len(normalized_shape)
+    rows = (*input.shape[:num_rows_dims], *(1 for _ in normalized_shape))
+    dtype = torch.float64 if input.dtype == torch.float64 else torch.float32
+    return torch.empty_like(input, memory_format=torch.contiguous_format), input.new_empty(rows, dtype=dtype)
 
 
 def _isfinite(input: torch.Tensor) -> torch.Tensor:

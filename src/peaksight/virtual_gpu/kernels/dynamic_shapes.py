@@ -1,6 +1,6 @@
 """Operators whose output size depends on values: exact where the values are known, else an upper bound, noted as one.
 
-Beside them, operators that write in place and have no fake kernel: they return nothing.
+Beside them, operators of the card for which torch has no fake kernel.
 """
 
 from collections.abc import Callable
@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from peaksight.virtual_gpu.kernels.composites import fused_rms_norm
 from peaksight.virtual_gpu.values import known_value
 
 IN_PLACE_WITHOUT_FAKE_KERNEL = (
@@ -30,6 +31,7 @@ def shape_rules() -> dict[str, Callable]:
         "aten::_unique2": _unique,
         "aten::bincount": _bincount,
         "aten::_pack_padded_sequence": _pack_padded_sequence,
+        "aten::_fused_rms_norm": _fused_rms_norm,
         "torchvision::nms": _nms,
         **dict.fromkeys(IN_PLACE_WITHOUT_FAKE_KERNEL, lambda mode, run, args, kwargs: None),
     }
@@ -112,3 +114,8 @@ def _pack_padded_sequence(mode: Any, run: Callable, args: tuple, kwargs: dict) -
     batch_sizes = torch.stack([(lengths > time).sum() for time in range(int(lengths.max()))])
     with mode:
         return _empty(padded, (int(lengths.sum()), *padded.shape[2:]), padded.dtype), batch_sizes
+
+
+def _fused_rms_norm(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, torch.Tensor]:
+    with mode:
+        return fused_rms_norm(*args, **kwargs)
