@@ -1,0 +1,18 @@
+"""Prints what was predicted first beside what was measured then."""
+
+import json
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+def main():
+    for name, predicted in json.loads((HERE / "predicted.json").read_text()).items():
+        measured = json.loads((HERE / "measured" / f"{name}.json").read_text())
+        for what in ("allocated", "reserved"):
+            ours, theirs = predicted[f"predicted_{what}_bytes"], measured[f"peak_{what}"]
+            print(f"{name:14s} {what:10s} predicted {ours:>14,d}  measured {theirs:>14,d}  {100 * (ours / theirs - 1):+.3f} %")
+
+
+if __name__ == "__main__":
+    main()
