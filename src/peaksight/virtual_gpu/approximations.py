@@ -3,16 +3,16 @@
 from peaksight.records import Approximation
 
 TEXTS = {
-    "values": "{count} values read from the device are stand-ins (1.0, 1, False); the first at {at}",
-    "shapes": "{count} shapes that depend on unknown values are upper bounds; the first at {at}",
+    "values": "values read from the device {times}, first at {at}: stand-ins were given (1.0, 1, False)",
+    "shapes": "shapes that depend on unknown values {times}, first at {at}: their upper bounds were taken",
     "compile": "torch.compile: the run is eager; compiled kernels fuse operators and allocate less or otherwise",
-    "convolution-workspace": "workspaces of {count} cuDNN convolution calls",
-    "attention-backward-workspace": "accumulators of {count} attention backward calls",
-    "linalg-workspace": "workspaces of {count} linear algebra calls",
-    "index-workspace": "temporaries of {count} sorts, scans and gradients of indexing",
-    "recurrent-layers": "{count} calls of recurrent layers ran step by step; cuDNN's reserve and workspace differ",
-    "sparse-gradients": "indices and values of {count} sparse tensors, such as gradients of sparse embeddings",
-    "draws": "{count} random draws on the CPU give other values than in a real run; the first at {at}",
+    "convolution-workspace": "workspaces of cuDNN convolutions, called {times}",
+    "attention-backward-workspace": "accumulators of the backward of attention, called {times}",
+    "linalg-workspace": "workspaces of linear algebra, called {times}",
+    "index-workspace": "temporaries of sorts, scans and gradients of indexing, called {times}",
+    "recurrent-layers": "recurrent layers ran step by step {times}; cuDNN's reserve and workspace differ",
+    "sparse-gradients": "indices and values of sparse tensors, made {times}",
+    "draws": "random numbers drawn on the CPU {times}, first at {at}: a real run draws others",
 }
 
 
@@ -31,6 +31,10 @@ class Approximations:
     def records(self) -> tuple[Approximation, ...]:
         """For the capture; none of them has a known size."""
         return tuple(
-            Approximation(slug=slug, what=TEXTS[slug].format(count=count, at=at or "an unknown line"), bytes=None)
+            Approximation(slug=slug, what=TEXTS[slug].format(times=_times(count), at=at or "an unknown line"), bytes=None)
             for slug, (count, at) in self._seen.items()
         )
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"

@@ -1,6 +1,7 @@
 """One simulated run: the script on the virtual GPU, from its first line to the capture."""
 
 import os
+import sys
 import time
 from collections.abc import Callable
 
@@ -30,7 +31,8 @@ def simulate(
     itself at the steady state, or after `max_steps`; `on_step` is called at the end of each step. `record=False` counts
     nothing, to measure what counting costs.
     """
-    check_release()
+    if warning := check_release():
+        print(f"peaksight: {warning}", file=sys.stderr)
     started = time.perf_counter()
     rules = rules_for(device_rules or torch.__version__, card)
     with Scratch() as scratch:

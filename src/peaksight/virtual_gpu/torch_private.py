@@ -35,12 +35,12 @@ __all__ = [
     "swap",
 ]
 
+TESTED_RELEASES = ("2.13.", "2.14.")
 PROBES: tuple[tuple[object, str], ...] = (
-    (fake_tensor, "_DISPATCH_META_HANDLERS"),
+    (fake_tensor, "init_gpu_context"),
     (FakeTensorMode, "avoid_device_init"),
     (FakeTensorMode, "_cache_key"),
     (fake_tensor, "_BypassDispatchCache"),
-    (FakeTensor, "fake_device"),
     (torch._C, "_current_autograd_node"),
     (torch._C._autograd, "_get_sequence_nr"),
     (torch._C, "_ExcludeDispatchKeyGuard"),
@@ -58,14 +58,17 @@ current_autograd_node = torch._C._current_autograd_node
 next_sequence_nr = torch._C._autograd._get_sequence_nr
 
 
-def check_release() -> None:
-    """Raise UnsupportedError when this torch lacks a name that the virtual GPU needs."""
+def check_release() -> str | None:
+    """A warning when this torch is not one of the tested releases; UnsupportedError when it lacks a needed name."""
     missing = [f"{getattr(owner, '__name__', owner)}.{name}" for owner, name in PROBES if not hasattr(owner, name)]
     if missing:
         raise UnsupportedError(
             f"Can't simulate on torch {torch.__version__}: it has no {missing[0]}. Install torch 2.13 or 2.14.",
             slug="torch-release",
         )
+    if torch.__version__.startswith(TESTED_RELEASES):
+        return None
+    return f"torch {torch.__version__} has every name that a simulation needs, but only 2.13 and 2.14 are tested"
 
 
 def autocast_excluded() -> torch._C._ExcludeDispatchKeyGuard:
