@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+PRIM_DEVICE = torch.ops.prim.device.default
+
 
 def cpp_device(tensor: Any) -> torch.device:
     """What C++ is told about the device of a FakeTensor."""

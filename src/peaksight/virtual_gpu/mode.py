@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from peaksight.errors import UnsupportedError
 from peaksight.virtual_gpu import values
 from peaksight.virtual_gpu.cache_key import cache_key
-from peaksight.virtual_gpu.devices import cpp_device, for_python
+from peaksight.virtual_gpu.devices import PRIM_DEVICE, cpp_device, for_python
 from peaksight.virtual_gpu.making import is_parameter_in_the_making
 from peaksight.virtual_gpu.torch_private import FakeTensor, FakeTensorMode, no_dispatch
 
@@ -18,7 +18,6 @@ aten = torch.ops.aten
 COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 # Operators whose outputs from this position on are random seeds that the card keeps on the host.
 SEEDS_ON_HOST = {aten._scaled_dot_product_efficient_attention.default: 2}
-PRIM_DEVICE = torch.ops.prim.device.default
 
 
 class Observer(Protocol):

@@ -10,6 +10,7 @@ import os
 import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from typing import Any, Protocol
 from uuid import uuid4
@@ -84,12 +85,23 @@ class _Pickler(pickle.Pickler):
     def __init__(self, file: Any) -> None:
         super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
         self.tensors: list[SavedTensor] = []
+        self._indices: dict[Any, int] = {}
 
     def persistent_id(self, obj: Any) -> int | None:
         if not isinstance(obj, torch.Tensor):
             return None
-        self.tensors.append(SavedTensor.of(obj))
-        return len(self.tensors) - 1
+        key = _memory_of(obj)
+        if key not in self._indices:
+            self._indices[key] = len(self.tensors)
+            self.tensors.append(SavedTensor.of(obj))
+        return self._indices[key]
+
+
+def _memory_of(tensor: torch.Tensor) -> Any:
+    """Tells tensors apart by the memory that they view: tied weights are saved once."""
+    if tensor.layout != torch.strided:
+        return id(tensor)
+    return tensor.untyped_storage()._cdata, tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +127,7 @@ class Checkpoint:
     def load(self, map_location: Any) -> Any:
         """A copy of what was saved."""
         unpickler = pickle.Unpickler(io.BytesIO(self.structure))
-        unpickler.persistent_load = lambda index: self.tensors[index].restore(map_location)
+        unpickler.persistent_load = cache(lambda index: self.tensors[index].restore(map_location))
         return unpickler.load()
 
 

@@ -7,6 +7,7 @@ from torch import nn
 
 from peaksight.virtual_gpu.approximations import Approximations
 from peaksight.virtual_gpu.births import Ledger
+from peaksight.virtual_gpu.devices import PRIM_DEVICE, cpp_device
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.source_lines import SourceLines
 from peaksight.virtual_gpu.torch_private import FakeTensor, default_device, fake_tensor, subclasses
@@ -31,6 +32,12 @@ def install(patches: Patches, ledger: Ledger, approximations: Approximations, li
 def _answer_device(patches: Patches) -> None:
     """Ask the fake device where torch asks C++; see Note [The device trick]."""
     patches.set(fake_tensor, "init_gpu_context", lambda device: None)
+    dispatch = FakeTensor.__torch_dispatch__
+
+    def dispatch_without_mode(cls: type, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return cpp_device(args[0]) if func is PRIM_DEVICE else dispatch(func, types, args, kwargs)
+
+    patches.set(FakeTensor, "__torch_dispatch__", classmethod(dispatch_without_mode))
     patches.set(FakeTensor, "is_cuda", property(lambda tensor: tensor.fake_device.type == "cuda"))
     patches.set(FakeTensor, "is_meta", property(lambda tensor: tensor.device.type == "meta"))
     patches.set(FakeTensor, "is_cpu", property(lambda tensor: tensor.fake_device.type == "cpu"))

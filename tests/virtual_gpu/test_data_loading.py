@@ -1,0 +1,182 @@
+"""The data pipeline runs for real, in this process."""
+
+import pytest
+import torch
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    Dataset,
+    DistributedSampler,
+    IterableDataset,
+    RandomSampler,
+    TensorDataset,
+    WeightedRandomSampler,
+    default_collate,
+    get_worker_info,
+    random_split,
+)
+
+from peaksight.records import Role
+
+from .cards import births_on, requested
+
+pytestmark = pytest.mark.torch
+
+
+class Ragged(Dataset):
+    """Samples of random lengths, with random labels."""
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        return torch.randint(0, 100, (index + 1,)), torch.randint(0, 10, ()).item()
+
+
+def pad(samples):
+    """Pad tokens to the longest of the batch."""
+    tokens, labels = zip(*samples, strict=True)
+    return torch.nn.utils.rnn.pad_sequence(list(tokens), batch_first=True), torch.tensor(labels)
+
+
+LOADERS = {
+    "plain": {},
+    "shuffled": {"shuffle": True},
+    "workers": {"num_workers": 2, "persistent_workers": True, "prefetch_factor": 4},
+    "pinned": {"pin_memory": True, "num_workers": 1},
+    "seeded": {"shuffle": True, "generator": torch.Generator().manual_seed(0)},
+    "started": {"num_workers": 2, "worker_init_fn": lambda worker: torch.manual_seed(worker)},
+    "spawned": {"num_workers": 2, "multiprocessing_context": "spawn"},
+    "timed": {"num_workers": 2, "timeout": 60, "drop_last": True},
+}
+
+
+@pytest.mark.parametrize("options", LOADERS.values(), ids=LOADERS)
+def test_batches_are_real(virtual_gpu, options):
+    """Batches have their real sizes and values, whatever the loader's options."""
+    batches = list(DataLoader(Ragged(), batch_size=4, collate_fn=pad, **options))
+
+    assert [(4, 8)] == sorted({tuple(tokens.shape) for tokens, _ in batches if tokens.shape[1] == 8})
+    assert all(type(tokens) is torch.Tensor and 0 <= tokens.min().item() < 100 for tokens, _ in batches)
+    assert 2 == len(batches)
+    assert [] == virtual_gpu.ledger.births
+
+
+def test_batches_move_to_the_card(virtual_gpu):
+    """A batch of 4 x 3 floats and 4 int64 labels is an input of 48 and 32 bytes."""
+    data = TensorDataset(torch.randn(4, 3), torch.randint(0, 10, (4,)))
+    with births_on(virtual_gpu) as births:
+        batch = [tensor.to("cuda", non_blocking=True) for tensor in next(iter(DataLoader(data, batch_size=4)))]
+
+    assert [48, 32] == requested(births)
+    assert {Role.INPUT} == {birth.role for birth in births}
+    assert all(tensor.is_cuda for tensor in batch)
+
+
+class Stream(IterableDataset):
+    """Splits a range over its workers."""
+
+    def __iter__(self):
+        worker = get_worker_info()
+        start, step = (worker.id, worker.num_workers) if worker else (0, 1)
+        yield from range(start, 8, step)
+
+
+@pytest.mark.parametrize(("num_workers", "expected"), [(0, [0, 1]), (2, [0, 2])])
+def test_worker_info(virtual_gpu, num_workers, expected):
+    """A loader with workers is read as its first worker would read it."""
+    first = next(iter(DataLoader(Stream(), batch_size=2, num_workers=num_workers)))
+
+    assert expected == first.tolist()
+    assert get_worker_info() is None
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        lambda data: RandomSampler(data),
+        lambda data: RandomSampler(data, replacement=True, num_samples=8),
+        lambda data: WeightedRandomSampler([1.0] * 8, 8),
+        lambda data: DistributedSampler(data, num_replicas=1, rank=0),
+    ],
+)
+def test_samplers(virtual_gpu, sampler):
+    """Samplers draw real indices."""
+    data = Ragged()
+    batches = list(DataLoader(data, batch_size=4, sampler=sampler(data), collate_fn=pad))
+
+    assert [4, 4] == [len(labels) for _, labels in batches]
+
+
+def test_batch_sampler(virtual_gpu):
+    """A batch sampler decides the batches."""
+    data = Ragged()
+    sampler = BatchSampler(range(8), batch_size=3, drop_last=False)
+
+    assert [3, 3, 2] == [len(labels) for _, labels in DataLoader(data, batch_sampler=sampler, collate_fn=pad)]
+
+
+def test_random_split(virtual_gpu):
+    """`random_split` permutes real indices."""
+    parts = random_split(Ragged(), [6, 2], generator=torch.Generator().manual_seed(0))
+
+    assert list(range(8)) == sorted(index for part in parts for index in part.indices)
+
+
+def test_collate_of_nested_samples(virtual_gpu):
+    """Dictionaries and tuples are collated as ever."""
+    collated = default_collate([{"x": torch.ones(2), "y": (1, 2.0)}] * 3)
+
+    assert (3, 2) == tuple(collated["x"].shape)
+    assert [1, 1, 1] == collated["y"][0].tolist()
+
+
+def test_dataset_that_uses_the_card(virtual_gpu):
+    """A dataset may keep its data on the card: a batch is made there."""
+    data = TensorDataset(torch.randn(8, 4, device="cuda"))
+    (batch,) = next(iter(DataLoader(data, batch_size=4)))
+
+    assert batch.is_cuda
+    assert (4, 4) == tuple(batch.shape)
+
+
+def test_dataset_with_a_module(virtual_gpu):
+    """Transforms that are modules run on real data."""
+
+    class Normalize(torch.nn.Module):
+        def forward(self, value):
+            return value / 2
+
+    class Images(Dataset):
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, index):
+            return Normalize()(torch.full((2,), float(index)))
+
+    assert [[0.0, 0.0], [0.5, 0.5]] == next(iter(DataLoader(Images(), batch_size=2))).tolist()
+
+
+def test_exception_of_a_dataset(virtual_gpu):
+    """The script's own exception comes through, and the virtual GPU goes on."""
+
+    class Broken(Dataset):
+        def __len__(self):
+            return 1
+
+        def __getitem__(self, index):
+            raise KeyError(index)
+
+    with pytest.raises(KeyError):
+        next(iter(DataLoader(Broken())))
+
+    assert torch.ones(1, device="cuda").is_cuda
+
+
+def test_loader_is_as_before(virtual_gpu):
+    """The script's loader keeps its own settings and its length."""
+    loader = DataLoader(Ragged(), batch_size=2, num_workers=2, collate_fn=pad)
+    list(loader)
+    list(loader)
+
+    assert (2, 4) == (loader.num_workers, len(loader))

@@ -1,0 +1,222 @@
+"""Steps, phases and modules, and when the run stops."""
+
+import pytest
+import torch
+from torch import nn
+
+from peaksight.records import Phase, Role
+from peaksight.virtual_gpu.stopping import StopSimulation
+
+from .cards import births_on, h100
+
+pytestmark = pytest.mark.torch
+
+
+def batch(rows=2):
+    """Rows of 64 numbers on the card."""
+    return torch.randn(rows, 64, device="cuda")
+
+
+def train(model, optimizer, steps=100, grow=0):
+    """A loop that would go on for `steps` steps; returns how many it began."""
+    for step in range(steps):
+        model(batch(2 + grow * step)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return steps
+
+
+def test_phases(virtual_gpu):
+    """Each block belongs to the phase that took it."""
+    model = nn.Linear(64, 64).cuda()
+    optimizer = torch.optim.AdamW(model.parameters())
+    data = batch()
+    out = model(data)
+    out.sum().backward()
+    optimizer.step()
+    with torch.no_grad():
+        model.eval()(data)
+    phases = {birth.op: birth.phase for birth in virtual_gpu.ledger.births if birth.role is not Role.WORKSPACE}
+
+    assert Phase.INIT is phases["aten::randn"]
+    assert Phase.BACKWARD is phases["aten::mm"]
+    assert Phase.OPTIMIZER is phases["aten::_foreach_sqrt"]
+    assert Phase.EVALUATION is phases["aten::addmm"]
+
+
+def test_modules(virtual_gpu):
+    """A block belongs to the innermost module, named from the root that was called."""
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList([nn.Linear(64, 64), nn.Linear(64, 64)])
+
+        def forward(self, value):
+            for layer in self.layers:
+                value = layer(value)
+            return value.exp()
+
+    net = Net().cuda()
+    data = batch()
+    with births_on(virtual_gpu) as births:
+        net(data)
+
+    assert ["Net.layers.0", "Net.layers.1", "Net"] == [b.module for b in births if b.role is not Role.WORKSPACE]
+
+
+def test_source_lines(virtual_gpu):
+    """A block carries the person's line and the library's."""
+    layer = nn.Linear(64, 64).cuda()
+    layer(batch())
+    (birth,) = [birth for birth in virtual_gpu.ledger.births if birth.op == "aten::addmm"]
+
+    assert "test_training_loop.py:" in birth.lines.source
+    assert birth.lines.library.startswith("torch/nn/modules/linear.py:")
+
+
+def test_steady_stop():
+    """Two steps that peak alike end the run, after three at least: the first has no optimizer state yet."""
+    with h100(max_steps=None) as gpu:
+        model = nn.Linear(64, 64).cuda()
+        with pytest.raises(StopSimulation) as stop:
+            train(model, torch.optim.AdamW(model.parameters()))
+
+    assert "steady" == stop.value.reason
+    assert 3 == len(gpu.ledger.steps)
+    assert [1, 2, 3] == [step.step for step in gpu.ledger.steps]
+
+
+def test_growing_steps_go_on():
+    """Steps that grow by more than a MiB are followed for longer, twenty at most."""
+    with h100(max_steps=None) as gpu:
+        model = nn.Linear(64, 64).cuda()
+        with pytest.raises(StopSimulation) as stop:
+            train(model, torch.optim.SGD(model.parameters()), grow=16384)
+
+    assert "unsteady" == stop.value.reason
+    assert 20 == len(gpu.ledger.steps)
+
+
+@pytest.mark.parametrize("max_steps", [1, 2, 5])
+def test_max_steps(max_steps):
+    """As many steps as asked for."""
+    with h100(max_steps=max_steps) as gpu:
+        model = nn.Linear(64, 64).cuda()
+        with pytest.raises(StopSimulation) as stop:
+            train(model, torch.optim.SGD(model.parameters()))
+
+    assert "steps" == stop.value.reason
+    assert max_steps == len(gpu.ledger.steps)
+
+
+def test_stop_passes_through_the_script():
+    """The script's `except Exception` does not see the end, its `finally` does."""
+    seen = []
+    with h100(max_steps=1):
+        model = nn.Linear(64, 64).cuda()
+        try:
+            try:
+                train(model, torch.optim.SGD(model.parameters()))
+            except Exception:
+                seen.append("except")
+            finally:
+                seen.append("finally")
+        except StopSimulation:
+            seen.append("stopped")
+
+    assert ["finally", "stopped"] == seen
+
+
+def test_on_step():
+    """Who watches is told each step's peaks."""
+    peaks = []
+    with h100(max_steps=3, on_step=peaks.append) as gpu:
+        model = nn.Linear(64, 64).cuda()
+        with pytest.raises(StopSimulation):
+            train(model, torch.optim.AdamW(model.parameters()))
+
+    assert gpu.ledger.steps == peaks
+    assert 1 == len({peak.peak_allocated_bytes for peak in peaks})
+    assert all(len(peak.backward_began) == 1 for peak in peaks)
+
+
+def test_several_optimizers(virtual_gpu):
+    """Once both optimizers of a GAN are known, a step ends when both have stepped."""
+    generator, critic = nn.Linear(64, 64).cuda(), nn.Linear(64, 1).cuda()
+    optimizers = [torch.optim.Adam(module.parameters()) for module in (generator, critic)]
+    ends = []
+    for _ in range(3):
+        critic(generator(batch()).detach()).sum().backward()
+        optimizers[1].step()
+        ends.append(virtual_gpu.loop.step)
+        critic(generator(batch())).sum().backward()
+        optimizers[0].step()
+        ends.append(virtual_gpu.loop.step)
+
+    assert [2, 2, 3, 3, 4, 4] == ends
+
+
+def test_accumulation_is_one_step(virtual_gpu):
+    """Micro-batches before an optimizer step belong to it, with a backward pass each."""
+    model = nn.Linear(64, 64).cuda()
+    optimizer = torch.optim.SGD(model.parameters())
+    for _ in range(3):
+        model(batch()).sum().backward()
+    optimizer.step()
+
+    assert 1 == len(virtual_gpu.ledger.steps)
+    assert 3 == len(virtual_gpu.ledger.steps[0].backward_began)
+
+
+def test_peaks_of_a_step(virtual_gpu):
+    """A step's peak is the most that was allocated in it, whatever the script resets."""
+    model = nn.Linear(64, 64).cuda()
+    optimizer = torch.optim.SGD(model.parameters())
+    model(batch(1024)).sum().backward()
+    highest = torch.cuda.max_memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    optimizer.step()
+
+    assert [highest] == [step.peak_allocated_bytes for step in virtual_gpu.ledger.steps]
+    assert highest == virtual_gpu.ledger.peaks.allocated_bytes
+
+
+def test_nothing_is_counted_without_recording():
+    """Without `record` the script runs and no block is taken."""
+    with h100(record=False) as gpu:
+        model = nn.Linear(64, 64).cuda()
+        train(model, torch.optim.AdamW(model.parameters()), steps=2)
+
+    assert [] == gpu.ledger.births
+
+
+def test_exception_in_a_forward(virtual_gpu):
+    """An exception that the script catches leaves no module and no phase behind."""
+    model = nn.Linear(64, 64).cuda()
+    with pytest.raises(RuntimeError):
+        model(torch.randn(2, 3, device="cuda"))
+    with pytest.raises(RuntimeError):
+        batch().sum().backward()
+
+    assert "" == virtual_gpu.loop.module
+    assert Phase.FORWARD is virtual_gpu.loop.phase
+
+
+def test_compile_runs_eagerly(virtual_gpu):
+    """`torch.compile` of a model, a function and as a decorator returns what it was given, and is noted."""
+    model = nn.Linear(64, 64).cuda()
+
+    @torch.compile
+    def double(value):
+        return value * 2
+
+    @torch.compile(mode="max-autotune")
+    def triple(value):
+        return value * 3
+
+    model.compile()
+    triple(double(torch.compile(model, fullgraph=True)(batch()))).sum().backward()
+
+    assert ["compile"] == [a.slug for a in virtual_gpu.approximations.records() if a.slug == "compile"]
+    assert model.weight.grad.is_cuda
