@@ -13,6 +13,7 @@ from peaksight.records import Role
 from peaksight.units import MIB
 from peaksight.virtual_gpu.births import Ledger
 from peaksight.virtual_gpu.device_rules import DeviceRules
+from peaksight.virtual_gpu.kernels.linalg import eigh_temporaries
 from peaksight.virtual_gpu.kernels.reductions import REDUCTIONS, reduction_split
 
 aten = torch.ops.aten
@@ -35,7 +36,6 @@ UNPRICED = {
     aten._scaled_dot_product_flash_attention_backward.default: "attention-backward-workspace",
     aten._scaled_dot_product_efficient_attention_backward.default: "attention-backward-workspace",
     aten._scaled_dot_product_cudnn_attention_backward.default: "attention-backward-workspace",
-    aten._linalg_eigh.default: "linalg-workspace",
     aten._linalg_svd.default: "linalg-workspace",
     aten.linalg_qr.default: "linalg-workspace",
     aten.linalg_lu_factor_ex.default: "linalg-workspace",
@@ -111,6 +111,11 @@ class Workspaces:
         self.cublas.before_returning(func, args, in_backward)
         if func in UNPRICED:
             self.note_unpriced(UNPRICED[func])
+        temporaries = eigh_temporaries(func, args)
+        if temporaries is None:
+            self.note_unpriced("linalg-workspace")
+        else:
+            self._pass_through(temporaries, func.name())
         if func in REDUCTIONS:
             split = reduction_split(func, args, kwargs, self.rules.multi_processor_count)
             self._pass_through((split.buffer_bytes, split.semaphore_bytes), func.name())
