@@ -13,6 +13,7 @@ from peaksight.records import Role
 from peaksight.units import MIB
 from peaksight.virtual_gpu.births import Ledger
 from peaksight.virtual_gpu.device_rules import DeviceRules
+from peaksight.virtual_gpu.kernels.indexing import embedding_backward_temporaries
 from peaksight.virtual_gpu.kernels.linalg import eigh_temporaries
 from peaksight.virtual_gpu.kernels.reductions import REDUCTIONS, reduction_split
 
@@ -43,7 +44,6 @@ UNPRICED = {
     aten._linalg_solve_ex.default: "linalg-workspace",
     aten.linalg_inv_ex.default: "linalg-workspace",
     aten.linalg_eig.default: "linalg-workspace",
-    aten.embedding_dense_backward.default: "index-workspace",
     aten.index_put_.default: "index-workspace",
     aten._index_put_impl_.default: "index-workspace",
     aten.sort.default: "index-workspace",
@@ -116,6 +116,7 @@ class Workspaces:
             self.note_unpriced("linalg-workspace")
         else:
             self._pass_through(temporaries, func.name())
+        self._pass_through(embedding_backward_temporaries(func, args), func.name())
         if func in REDUCTIONS:
             split = reduction_split(func, args, kwargs, self.rules.multi_processor_count)
             self._pass_through((split.buffer_bytes, split.semaphore_bytes), func.name())
