@@ -13,6 +13,7 @@ from peaksight.records import Role
 from peaksight.units import MIB
 from peaksight.virtual_gpu.births import Ledger
 from peaksight.virtual_gpu.device_rules import DeviceRules
+from peaksight.virtual_gpu.kernels.attention_backward import attention_temporaries
 from peaksight.virtual_gpu.kernels.indexing import embedding_backward_temporaries
 from peaksight.virtual_gpu.kernels.linalg import eigh_temporaries
 from peaksight.virtual_gpu.kernels.reductions import REDUCTIONS, reduction_split
@@ -35,8 +36,6 @@ UNPRICED = {
     aten.convolution.default: "convolution-workspace",
     aten.convolution_backward.default: "convolution-workspace",
     aten._scaled_dot_product_flash_attention_backward.default: "attention-backward-workspace",
-    aten._scaled_dot_product_efficient_attention_backward.default: "attention-backward-workspace",
-    aten._scaled_dot_product_cudnn_attention_backward.default: "attention-backward-workspace",
     aten._linalg_svd.default: "linalg-workspace",
     aten.linalg_qr.default: "linalg-workspace",
     aten.linalg_lu_factor_ex.default: "linalg-workspace",
@@ -116,6 +115,8 @@ class Workspaces:
             self.note_unpriced("linalg-workspace")
         else:
             self._pass_through(temporaries, func.name())
+        for group in attention_temporaries(func, args):
+            self._pass_through(group, func.name())
         self._pass_through(embedding_backward_temporaries(func, args), func.name())
         if func in REDUCTIONS:
             split = reduction_split(func, args, kwargs, self.rules.multi_processor_count)
