@@ -120,7 +120,7 @@ def test_safetensors(virtual_gpu, tmp_path):
 
 
 def test_early_stopping_copy(virtual_gpu):
-    """`copy.deepcopy(model.state_dict())` keeps the best weights on the card: 16,384 bytes and 256 in a block of 512."""
+    """`copy.deepcopy(model.state_dict())` keeps the best weights on the card: 16,384 bytes and 512."""
     import copy
 
     model, _ = trained()
