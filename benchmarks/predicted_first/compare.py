@@ -7,11 +7,13 @@ HERE = Path(__file__).parent
 
 
 def main():
+    """One line a workload and statistic."""
     for name, predicted in json.loads((HERE / "predicted.json").read_text()).items():
         measured = json.loads((HERE / "measured" / f"{name}.json").read_text())
         for what in ("allocated", "reserved"):
             ours, theirs = predicted[f"predicted_{what}_bytes"], measured[f"peak_{what}"]
-            print(f"{name:14s} {what:10s} predicted {ours:>14,d}  measured {theirs:>14,d}  {100 * (ours / theirs - 1):+.3f} %")
+            error = 100 * (ours / theirs - 1)
+            print(f"{name:14s} {what:10s} predicted {ours:>14,d}  measured {theirs:>14,d}  {error:+.3f} %")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,12 @@ KIB = 1 << 10
 MIB = 1 << 20
 GIB = 1 << 30
 
-_UNITS = {"": 1, "b": 1, "kib": KIB, "kb": 10**3, "k": KIB, "mib": MIB, "mb": 10**6, "m": MIB, "gib": GIB, "gb": 10**9, "g": GIB}
+_UNITS = {
+    **{"": 1, "b": 1},
+    **{"k": KIB, "kib": KIB, "kb": 10**3},
+    **{"m": MIB, "mib": MIB, "mb": 10**6},
+    **{"g": GIB, "gib": GIB, "gb": 10**9},
+}
 
 
 def format_bytes(num_bytes: int) -> str:

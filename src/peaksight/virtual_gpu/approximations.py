@@ -31,7 +31,9 @@ class Approximations:
     def records(self) -> tuple[Approximation, ...]:
         """For the capture; none of them has a known size."""
         return tuple(
-            Approximation(slug=slug, what=TEXTS[slug].format(times=_times(count), at=at or "an unknown line"), bytes=None)
+            Approximation(
+                slug=slug, what=TEXTS[slug].format(times=_times(count), at=at or "an unknown line"), bytes=None
+            )
             for slug, (count, at) in self._seen.items()
         )
 

@@ -43,7 +43,7 @@ class Autocast:
         """Register a kernel for every operator that torch `release` casts; `patches` takes them out again."""
         self._cache = WeightCache()
         self._clear_real = patches.set(torch, "clear_autocast_cache", self._clear)
-        kernels = {}
+        kernels: dict[str, Callable] = {}
         for names, kernel in (
             (autocast_ops.LOWER_PRECISION, self._lower_precision),
             (autocast_ops.FLOAT32, self._float32),

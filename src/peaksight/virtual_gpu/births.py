@@ -81,6 +81,7 @@ class _StorageRef(ref):
     """A weak reference to a storage that remembers its key in the ledger."""
 
     __slots__ = ("key",)
+    key: int
 
 
 class Ledger:
@@ -112,24 +113,25 @@ class Ledger:
     def resized(self, storage: Any, op: str) -> None:
         """A storage changed its size: its old block is freed after the new one was taken."""
         key, num_bytes = storage._cdata, storage.nbytes()
-        reference, birth = self._alive.pop(key, (None, None))
-        if birth is not None and birth.requested_bytes == num_bytes:
-            self._alive[key] = (reference, birth)
+        before = self._alive.get(key)
+        if before is not None and before[1].requested_bytes == num_bytes:
             return
         if num_bytes:
             self._alive[key] = (self._watch(storage, key), self.allocate(num_bytes, op))
-        if birth is not None:
-            self.free(birth)
+        else:
+            self._alive.pop(key, None)
+        if before is not None:
+            self.free(before[1])
 
     def mark(self, storage: Any, role: Role, module: str = "") -> None:
         """Say what `storage` is for, and whose it is where `module` says so.
 
         The first word stays, but what a module holds counts more than where it came from.
         """
-        _, birth = self._alive.get(storage._cdata, (None, None))
-        if birth is not None and (birth.role in (Role.UNMARKED, Role.INPUT) or role is Role.PARAMETER):
-            birth.role = role
-            birth.module = module or birth.module
+        alive = self._alive.get(storage._cdata)
+        if alive is not None and (alive[1].role in (Role.UNMARKED, Role.INPUT) or role is Role.PARAMETER):
+            alive[1].role = role
+            alive[1].module = module or alive[1].module
 
     def _watch(self, storage: Any, key: int) -> _StorageRef:
         reference = _StorageRef(storage, self._storage_died)
@@ -137,9 +139,9 @@ class Ledger:
         return reference
 
     def _storage_died(self, reference: _StorageRef) -> None:
-        _, birth = self._alive.pop(reference.key, (None, None))
-        if birth is not None:
-            self.free(birth)
+        alive = self._alive.pop(reference.key, None)
+        if alive is not None:
+            self.free(alive[1])
 
     # Blocks, also those that no tensor owns.
 

@@ -1,7 +1,7 @@
 """A lean key for FakeTensorMode's cache of operator results.
 
-torch's own key lists seventeen fields of every tensor, symbolic shapes among them, and takes more time than all the rest
-of a cached operator. Shapes are never symbolic here and every tensor is dense, so that these few decide the result.
+torch's own key lists seventeen fields of every tensor, symbolic shapes among them, and takes more time than all the
+rest of a cached operator. Shapes are never symbolic here and every tensor is dense, so that these few decide.
 """
 
 from collections.abc import Iterable

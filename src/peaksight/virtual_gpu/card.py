@@ -1,6 +1,7 @@
 """The virtual GPU: everything that makes torch believe in the card, for the length of a `with`."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
@@ -8,7 +9,17 @@ import torch
 from peaksight.allocator.caching import CachingAllocator
 from peaksight.gpus import Card
 from peaksight.records import Phase, Role, StepPeak
-from peaksight.virtual_gpu import backward, copies, cuda_answers, data_loading, dynamo, modules, optimizers, saving, torch_answers
+from peaksight.virtual_gpu import (
+    backward,
+    copies,
+    cuda_answers,
+    data_loading,
+    dynamo,
+    modules,
+    optimizers,
+    saving,
+    torch_answers,
+)
 from peaksight.virtual_gpu.approximations import Approximations
 from peaksight.virtual_gpu.autocast import Autocast
 from peaksight.virtual_gpu.autograd_lines import AutogradLines
@@ -55,7 +66,8 @@ class VirtualGpu:
         self.approximations = Approximations()
         self._lines = SourceLines(script_dir)
         self._nodes = AutogradLines()
-        self._workspaces = Workspaces(rules, self.ledger, CublasWorkspaces(rules, self.ledger), self.approximations.note)
+        cublas = CublasWorkspaces(rules, self.ledger)
+        self._workspaces = Workspaces(rules, self.ledger, cublas, self.approximations.note)
         self._patches = Patches()
 
     def __enter__(self) -> "VirtualGpu":
@@ -132,18 +144,16 @@ def _on_card(out: Any) -> bool:
     return any(isinstance(tensor, FakeTensor) and tensor.fake_device.type == "cuda" for tensor in outputs)
 
 
+@cache
 def _takes_no_tensor(func: Any) -> bool:
     return not any("Tensor" in str(argument.type) for argument in func._schema.arguments)
 
 
 _RESIZES = {torch.ops.aten.resize_.default, torch.ops.aten.resize_as_.default, torch.ops.aten.set_.source_Tensor}
-_MAY_ALLOCATE: dict[Any, bool] = {}
 
 
+@cache
 def _may_allocate(func: Any) -> bool:
     """Whether some output of `func` is not a view of, or the same as, an input."""
-    known = _MAY_ALLOCATE.get(func)
-    if known is None:
-        schema = getattr(func, "_schema", None)
-        known = _MAY_ALLOCATE[func] = schema is None or any(r.alias_info is None for r in schema.returns)
-    return known
+    schema = getattr(func, "_schema", None)
+    return schema is None or any(returned.alias_info is None for returned in schema.returns)

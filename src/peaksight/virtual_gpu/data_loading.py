@@ -29,7 +29,7 @@ def _in_process_iterator(loader: DataLoader) -> Iterator[Any]:
     vars(alone).update(num_workers=0, timeout=0, pin_memory=False, prefetch_factor=None, persistent_workers=False)
     iterator = _SingleProcessDataLoaderIter(alone)
     if loader.num_workers:
-        iterator._peaksight_worker = torch_worker.WorkerInfo(
+        vars(iterator)["_peaksight_worker"] = torch_worker.WorkerInfo(
             id=0, num_workers=loader.num_workers, seed=torch.initial_seed(), dataset=loader.dataset
         )
         if loader.worker_init_fn is not None:

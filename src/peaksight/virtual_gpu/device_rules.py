@@ -26,12 +26,13 @@ class DeviceRules:
 
 
 def rules_for(build: str, card: Card) -> DeviceRules:
-    """The rules of `build` (`2.11`, `2.14.1+cu130`, `2.13.0+cpu`) on `card`; a build without CUDA is taken as +cu130."""
+    """The rules of `build` (`2.11`, `2.14.1+cu130`, `2.13.0+cpu`) on `card`; without CUDA, +cu130 is assumed."""
     match = re.fullmatch(r"(\d+)\.(\d+)(?:\.\d+)?(?:\S*?)(?:\+(?:cu(\d+)(\d)|cpu))?", build)
     release = (int(match[1]), int(match[2])) if match else None
     if release is None or not OLDEST <= release <= NEWEST:
         raise UsageError(
-            f"No device rules for torch {build!r}: they are known for 2.11 to 2.14. Write for example --torch 2.11+cu130.",
+            f"No device rules for torch {build!r}: they are known for 2.11 to 2.14. "
+            "Write for example --torch 2.11+cu130.",
             slug="unknown-torch",
         )
     cuda = f"{match[3]}.{match[4]}" if match and match[3] else DEFAULT_CUDA

@@ -61,13 +61,13 @@ class _StandIns:
 
     def enter(self) -> None:
         sys.modules.update(self._modules)
-        torch._dynamo = self._modules[PACKAGE]  # type: ignore[assignment]
-        sys.meta_path.insert(0, self)  # type: ignore[arg-type]
+        torch._dynamo = self._modules[PACKAGE]
+        sys.meta_path.insert(0, self)
 
     def leave(self) -> None:
         """Make room for the real package, unless it is there already."""
         if self in sys.meta_path:
-            sys.meta_path.remove(self)  # type: ignore[arg-type]
+            sys.meta_path.remove(self)
             for name in (*self._modules, *STANDALONE):
                 sys.modules.pop(name, None)
             del torch._dynamo

@@ -5,6 +5,7 @@ inside `Module.__init__` is taken for a parameter when it is uninitialised (`tor
 """
 
 import sys
+from types import FrameType
 from typing import Any
 
 import torch
@@ -42,7 +43,7 @@ def _numel(args: tuple) -> int:
 
 
 def _inside_module_init() -> bool:
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
         if (

@@ -1,6 +1,7 @@
 """The virtual GPU's dispatch mode: device tensors are fake, everything else on the CPU is real."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Any, Protocol
 
 import torch
@@ -153,14 +154,9 @@ def _draws(func: Any) -> bool:
     return torch.Tag.nondeterministic_seeded in getattr(func, "tags", ())
 
 
-_COMPOSITE: dict[Any, bool] = {}
-
-
+@cache
 def _is_composite(func: Any) -> bool:
-    known = _COMPOSITE.get(func)
-    if known is None:
-        known = _COMPOSITE[func] = isinstance(func, torch._ops.OpOverload) and func.has_kernel_for_dispatch_key(COMPOSITE)
-    return known
+    return isinstance(func, torch._ops.OpOverload) and func.has_kernel_for_dispatch_key(COMPOSITE)
 
 
 def _writes_to_host(func: Any, args: Any) -> bool:

@@ -101,7 +101,7 @@ def _make_parameters_fake(patches: Patches, mode: VirtualGpuMode, parameters: Pa
     def make_fake(cls: type, data: Any = None, requires_grad: bool = True) -> Any:
         if type(data) in (torch.Tensor, nn.Parameter) and data.device.type == "cpu" and data.layout == torch.strided:
             data = mode.fake(data)
-        made = make(cls, data, requires_grad)
+        made: Any = make(cls, data, requires_grad)
         if isinstance(made, FakeTensor):
             parameters.add(made)
         return made

@@ -67,9 +67,7 @@ class SavedTensor:
         """What is kept of `tensor`."""
         values = None if isinstance(tensor, FakeTensor) else tensor.detach().clone()
         is_parameter = isinstance(tensor, nn.Parameter)
-        return SavedTensor(
-            tuple(tensor.shape), tensor.dtype, tensor.device, tensor.requires_grad, is_parameter, values
-        )
+        return SavedTensor(tuple(tensor.shape), tensor.dtype, tensor.device, tensor.requires_grad, is_parameter, values)
 
     def restore(self, map_location: Any) -> torch.Tensor:
         """A new tensor, on the device that `map_location` names, or where it was."""
@@ -104,6 +102,15 @@ def _memory_of(tensor: torch.Tensor) -> Any:
     return tensor.untyped_storage()._cdata, tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype
 
 
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, checkpoint: "Checkpoint", map_location: Any) -> None:
+        super().__init__(io.BytesIO(checkpoint.structure))
+        self._restore = cache(lambda index: checkpoint.tensors[index].restore(map_location))
+
+    def persistent_load(self, index: int) -> torch.Tensor:
+        return self._restore(index)
+
+
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """One saved object: its pickle without tensors, and the tensors."""
@@ -126,9 +133,7 @@ class Checkpoint:
 
     def load(self, map_location: Any) -> Any:
         """A copy of what was saved."""
-        unpickler = pickle.Unpickler(io.BytesIO(self.structure))
-        unpickler.persistent_load = cache(lambda index: self.tensors[index].restore(map_location))
-        return unpickler.load()
+        return _Unpickler(self, map_location).load()
 
 
 def _num_bytes(shape: tuple[int, ...], dtype: torch.dtype) -> int:

@@ -3,21 +3,34 @@
 import os
 import sys
 import sysconfig
-from functools import lru_cache
+from functools import cache
 from types import FrameType
 from typing import NamedTuple
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _INSTALLED = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib", "platstdlib")})
 # Frames that every operation passes through: they say nothing about where it came from.
-_PLUMBING = ("torch/_ops.py", "torch/_subclasses/", "torch/utils/_stats.py", "torch/_library/", "torch/utils/_contextlib.py", "torch/overrides.py", "torch/_compile.py")
+_PLUMBING = (
+    "torch/_ops.py",
+    "torch/_subclasses/",
+    "torch/_library/",
+    "torch/_compile.py",
+    "torch/overrides.py",
+    "torch/utils/_contextlib.py",
+    "torch/utils/_stats.py",
+)
 
 
 class Lines(NamedTuple):
-    """`source` is the person's innermost line (`train.py:88`), `library` the innermost library frame; both may be empty."""
+    """`source` is the person's innermost line (`train.py:88`), `library` the innermost library frame, or empty."""
 
     source: str
     library: str
+
+
+class _File(NamedTuple):
+    is_own: bool
+    name: str
 
 
 NOWHERE = Lines("", "")
@@ -29,7 +42,7 @@ class SourceLines:
     def __init__(self, script_dir: str) -> None:
         """Files under `script_dir` are named relative to it, other files of the person by their path."""
         self._script_dir = os.path.abspath(script_dir)
-        self._names: dict[str, tuple[bool, str] | None] = {}
+        self._names: dict[str, _File | None] = {}
 
     def current(self) -> Lines:
         """The lines that are running; costs a walk up the Python stack."""
@@ -37,28 +50,28 @@ class SourceLines:
         library = ""
         while frame is not None:
             filename = frame.f_code.co_filename
-            known = self._names.get(filename, False)
-            if known is False:
-                known = self._names[filename] = self._classify(filename)
-            if known is not None:
-                if known[0]:
-                    return Lines(f"{known[1]}:{frame.f_lineno}", library)
-                library = library or f"{known[1]}:{frame.f_lineno}"
+            if filename not in self._names:
+                self._names[filename] = self._classify(filename)
+            file = self._names[filename]
+            if file is not None:
+                if file.is_own:
+                    return Lines(f"{file.name}:{frame.f_lineno}", library)
+                library = library or f"{file.name}:{frame.f_lineno}"
             frame = frame.f_back
         return Lines("", library)
 
-    def _classify(self, filename: str) -> tuple[bool, str] | None:
-        """(is the person's own, name to print); None for frames of peaksight, of plumbing and without a file."""
+    def _classify(self, filename: str) -> _File | None:
+        """None for frames of peaksight, of plumbing and without a file."""
         if filename.startswith("<") or filename.startswith(_PACKAGE):
             return None
         for root in _INSTALLED:
             if filename.startswith(root + os.sep):
                 name = _below_packages(filename[len(root) + 1 :])
-                return None if name.startswith(_PLUMBING) else (False, name)
-        return True, _relative(filename, self._script_dir)
+                return None if name.startswith(_PLUMBING) else _File(False, name)
+        return _File(True, _relative(filename, self._script_dir))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _below_packages(name: str) -> str:
     return name.partition("site-packages/")[2] or name
 

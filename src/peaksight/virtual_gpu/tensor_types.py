@@ -42,8 +42,8 @@ def install(patches: Patches) -> None:
 
 def rewrite_type(func: Callable, args: tuple, kwargs: dict) -> Any:
     """`tensor.type()` and `tensor.type(wanted)`."""
-    tensor, *wanted = args
-    wanted = wanted[0] if wanted else kwargs.get("dtype")
+    tensor = args[0]
+    wanted: Any = args[1] if len(args) > 1 else kwargs.get("dtype")
     if wanted is None:
         name = func(tensor)
         return name.replace("torch.meta.", "torch.cuda.") if is_virtual_cuda(tensor) else name

@@ -42,7 +42,9 @@ def _answer_device(patches: Patches) -> None:
     patches.set(FakeTensor, "is_meta", property(lambda tensor: tensor.device.type == "meta"))
     patches.set(FakeTensor, "is_cpu", property(lambda tensor: tensor.fake_device.type == "cpu"))
     patches.set(FakeTensor, "record_stream", lambda tensor, stream: None)
-    patches.set(FakeTensor, "get_device", lambda tensor: -1 if tensor.fake_device.index is None else tensor.fake_device.index)
+    patches.set(
+        FakeTensor, "get_device", lambda tensor: -1 if tensor.fake_device.index is None else tensor.fake_device.index
+    )
 
 
 def _answer_addresses(patches: Patches) -> None:
@@ -73,9 +75,12 @@ def _follow_storages(patches: Patches, ledger: Ledger) -> None:
 
 
 def _run_eagerly(patches: Patches, approximations: Approximations, lines: SourceLines) -> None:
-    def compile_nothing(model: Any = None, **options: Any) -> Any:
+    def note(*args: Any, **options: Any) -> None:
         approximations.note("compile", lines.current().source)
+
+    def compile_nothing(model: Any = None, **options: Any) -> Any:
+        note()
         return model if model is not None else lambda function: function
 
     patches.set(torch, "compile", compile_nothing)
-    patches.set(nn.Module, "compile", lambda module, *args, **kwargs: approximations.note("compile", lines.current().source))
+    patches.set(nn.Module, "compile", note)

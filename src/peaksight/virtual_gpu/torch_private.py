@@ -3,6 +3,8 @@
 A release that lacks one of them is refused by name instead of giving a wrong number.
 """
 
+from contextlib import AbstractContextManager
+
 import torch
 import torch._subclasses as subclasses
 import torch._subclasses.fake_tensor as fake_tensor
@@ -28,8 +30,8 @@ __all__ = [
     "fake_tensor",
     "function_modes_off",
     "modes_off",
-    "no_dispatch",
     "next_sequence_nr",
+    "no_dispatch",
     "optimizer_module",
     "subclasses",
     "swap",
@@ -76,12 +78,12 @@ def autocast_excluded() -> torch._C._ExcludeDispatchKeyGuard:
     return torch._C._ExcludeDispatchKeyGuard(DispatchKeySet(DispatchKey.AutocastCUDA))
 
 
-def modes_off():
+def modes_off() -> AbstractContextManager:
     """A context with no dispatch mode: operations on real tensors run as if there were no virtual GPU."""
     return _disable_current_modes()
 
 
-class function_modes_off:  # noqa: N801 (used as a context manager, like torch.no_grad)
+class function_modes_off:
     """A context with no function mode."""
 
     def __enter__(self) -> None:

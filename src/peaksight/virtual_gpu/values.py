@@ -57,7 +57,7 @@ def known_value(tensor: Any) -> torch.Tensor | None:
     if not isinstance(tensor, FakeTensor):
         return tensor if tensor.device.type == "cpu" else None
     value, family = getattr(tensor, "_peaksight_value", (None, None))
-    return value if value is not None and family.valid else None
+    return value if family is not None and family.valid else None
 
 
 def host_copy(tensor: torch.Tensor) -> torch.Tensor:

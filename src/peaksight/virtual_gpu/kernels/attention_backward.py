@@ -1,7 +1,7 @@
 """The accumulators that the backward of fused attention takes beside the gradients.
 
-Sources: kernel_backward.h (memory-efficient), flash_api.cpp, and 134 cases measured on an H100 (torch 2.11+cu130, 2026-11-28,
-benchmarks/kernels), which these formulas give to the byte. B batch, H query heads, S queries, T keys, D head size.
+Sources: kernel_backward.h (memory-efficient), flash_api.cpp, and the cases measured on an H100 (torch 2.11+cu130,
+2026-11-28, benchmarks/kernels), which these formulas give to the byte. Shapes are (batch, heads, length, head size).
 
 Limitations:
     Flash attention may copy the output and its gradient to another layout; these copies are not counted.
@@ -36,7 +36,7 @@ def attention_temporaries(func: Any, args: tuple) -> Groups:
 
 
 def cudnn_bytes(query: torch.Tensor, key: torch.Tensor) -> int:
-    """A float32 gradient of the query with one statistic a row, and with grouped heads a gradient for each query head."""
+    """A float32 gradient of the query, one statistic a row; with grouped heads a key gradient for each query head."""
     batch, heads, length, head_size = query.shape
     grouped = 2 * batch * heads * key.shape[2] * head_size * query.itemsize if key.shape[1] != heads else 0
     return FLOAT_BYTES * batch * heads * length * (head_size + 1) + CUDNN_ALIGNMENT_BYTES + grouped
@@ -61,7 +61,7 @@ def efficient_groups(query: torch.Tensor, key: torch.Tensor) -> Groups:
 
 
 def _workspace_elements(query: torch.Tensor, key: torch.Tensor) -> int:
-    """Float32 elements a head: gradients of the query by tile, and beyond 128 elements in half also of key and value."""
+    """Float32 elements a head: query gradients by tile; in half beyond 128 elements also those of key and value."""
     batch, heads, length, head_size = query.shape
     rows, columns = _tile(query.dtype, head_size)
     of_query = div_up(length, rows) * div_up(head_size, columns) * (4 + rows * columns)

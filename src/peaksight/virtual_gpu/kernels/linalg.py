@@ -1,7 +1,7 @@
 """What cuSOLVER takes for batches of small symmetric matrices, measured on an H100 (torch 2.11+cu130, 2026-11-28).
 
-`torch.linalg.eigh` on float32 batches of at most 32 x 32 goes to cusolverDnXsyevBatched. Its workspace for n = 9, 19 and 32
-at batch 96, 960 and 7680 (benchmarks/kernels) is, to the byte, the polynomial below.
+`torch.linalg.eigh` on float32 batches of at most 32 x 32 goes to cusolverDnXsyevBatched. Its workspace for n = 9, 19
+and 32 (benchmarks/kernels) is, to the byte, the polynomial below.
 """
 
 from typing import Any

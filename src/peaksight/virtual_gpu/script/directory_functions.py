@@ -7,7 +7,7 @@ from typing import Any
 
 from peaksight.virtual_gpu.script.overlay import Overlay
 from peaksight.virtual_gpu.script.path_functions import Redirected, logical_path, path_of_descriptor
-from peaksight.virtual_gpu.script.session import current, current_for_reading, redirecting
+from peaksight.virtual_gpu.script.session import current_for_reading, redirecting
 
 
 class DirectoryEntry:
