@@ -130,13 +130,14 @@ def operands(dtype=torch.bfloat16, *, length=L, head=D, requires_grad=True):
 
 OUT = B * H * L * D * 2
 LOGSUMEXP = B * H * L * 4
+CUDNN_SCRATCH = 256
 PROBABILITIES = B * H * L * L
 
 
 @pytest.mark.parametrize(
     ("backend", "sizes"),
     [
-        (SDPBackend.CUDNN_ATTENTION, [OUT, LOGSUMEXP, 8, 8]),
+        (SDPBackend.CUDNN_ATTENTION, [OUT, LOGSUMEXP, 8, 8, CUDNN_SCRATCH]),
         (SDPBackend.FLASH_ATTENTION, [OUT, LOGSUMEXP, 16, 8]),
         (SDPBackend.EFFICIENT_ATTENTION, [OUT, LOGSUMEXP]),
     ],
@@ -197,7 +198,7 @@ def test_boolean_mask_becomes_a_bias(virtual_gpu):
     with births_on(virtual_gpu) as births:
         F.scaled_dot_product_attention(*inputs, attn_mask=mask)
 
-    assert [L * L * 2, L * L, OUT, LOGSUMEXP] == [size for size in requested(births) if size > 8]
+    assert [L * L * 2, L * L, OUT, LOGSUMEXP, CUDNN_SCRATCH] == [size for size in requested(births) if size > 8]
 
 
 def test_efficient_aligns_a_bias():
@@ -212,15 +213,29 @@ def test_efficient_aligns_a_bias():
 
 
 def test_grouped_queries(virtual_gpu):
-    """cuDNN takes fewer key heads than query heads as they are; the memory-efficient kernel repeats them."""
+    """cuDNN takes fewer key heads than query heads as they are."""
     query, key, value = operands()
-    key, value = key[:, :2], value[:, :2]
     with births_on(virtual_gpu) as fused:
-        F.scaled_dot_product_attention(query, key, value, enable_gqa=True)
-    with births_on(virtual_gpu) as repeated, sdpa_kernel(SDPBackend.EFFICIENT_ATTENTION):
-        F.scaled_dot_product_attention(query, key, value, enable_gqa=True)
+        F.scaled_dot_product_attention(query, key[:, :2], value[:, :2], enable_gqa=True)
 
-    assert [OUT, LOGSUMEXP] == [size for size in requested(fused) if size > 8]
+    assert [OUT, LOGSUMEXP, CUDNN_SCRATCH] == [size for size in requested(fused) if size > 8]
+
+
+def test_grouped_queries_without_a_kernel(virtual_gpu):
+    """The memory-efficient kernel of 2.11 wants as many key heads: alone it is refused, in PyTorch's words."""
+    query, key, value = operands()
+
+    with sdpa_kernel(SDPBackend.EFFICIENT_ATTENTION), pytest.raises(RuntimeError, match="No available kernel"):
+        F.scaled_dot_product_attention(query, key[:, :2], value[:, :2], enable_gqa=True)
+
+
+def test_grouped_queries_are_repeated():
+    """From 2.14 on the memory-efficient kernel gets its key heads repeated."""
+    with card_of("h100-80gb", build="2.14+cu130") as gpu:
+        query, key, value = operands()
+        with births_on(gpu) as repeated, sdpa_kernel(SDPBackend.EFFICIENT_ATTENTION):
+            F.scaled_dot_product_attention(query, key[:, :2], value[:, :2], enable_gqa=True)
+
     assert [OUT, OUT] == requested(repeated)[:2]
 
 

@@ -124,7 +124,10 @@ def attention(rules: DeviceRules) -> Callable:
             has_mask=attn_mask is not None, dropout=dropout_p, is_causal=is_causal, needs_grad=needs_grad,
             contiguous_last=all(t is None or t.stride(-1) == 1 for t in (query, key, value, attn_mask)),
         )  # fmt: skip
-        backend = choose_backend(call, rules, enabled_backends())
+        enabled = enabled_backends()
+        backend = choose_backend(call, rules, enabled)
+        if backend not in enabled:
+            raise RuntimeError("No available kernel. Aborting execution.")
         if backend is Backend.FLASH:
             return _flash(query, key, value, dropout_p, is_causal, scale)
         mask = _as_bias(attn_mask, query.dtype)
