@@ -13,6 +13,8 @@ ON_THE_CARD = [
     lambda: torch.ones(4, device="cuda:0"),
     lambda: torch.ones(4, device=0),
     lambda: torch.ones(4, device=torch.device("cuda")),
+    lambda: torch.ones(4, device=torch.device(0)),
+    lambda: torch.ones(4, device=torch.device("cuda", 0)),
     lambda: torch.ones(4).cuda(),
     lambda: torch.ones(4).cuda(0),
     lambda: torch.ones(4).cuda(non_blocking=True),

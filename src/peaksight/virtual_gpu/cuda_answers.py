@@ -31,6 +31,8 @@ def install(patches: Patches, card: Card, rules: DeviceRules, ledger: Ledger, us
         (torch._C._nn, {"_parse_to": _parse_to(torch._C._nn._parse_to)}),
         (torch.version, {"cuda": rules.cuda}),
         (torch.cuda.nvtx, {"_nvtx": nvtx_answers()}),
+        (torch.nn.parallel.comm, {"scatter": _scatter}),
+        (torch.distributions.Distribution, {"_validate_args": False}),
         (torch.backends.cuda, {"is_built": _always(True)}),
         (torch.backends.cudnn, {"is_available": _always(True), "is_acceptable": _always(False)}),
         (torch.accelerator, accelerator_answers(streams) | memory),
@@ -108,6 +110,12 @@ def memory_answers(ledger: Ledger, card: Card, usable_bytes: int) -> dict[str, A
         "mem_get_info": lambda device=None: (usable_bytes - allocator.reserved_bytes, card.total_bytes),
         "get_memory_info": lambda device=None: (usable_bytes - allocator.reserved_bytes, card.total_bytes),
         "set_per_process_memory_fraction": _always(None),
+        "get_per_process_memory_fraction": _always(1.0),
+        "get_allocator_backend": _always("native"),
+        "memory_snapshot": _always([]),
+        "_record_memory_history": _always(None),
+        "_snapshot": _always({"segments": [], "device_traces": []}),
+        "_dump_snapshot": _always(None),
     }
 
 
@@ -153,12 +161,19 @@ def low_level_answers(ledger: Ledger) -> dict[str, Any]:
         "_cuda_exchangeDevice": _always(0),
         "_cuda_maybeExchangeDevice": _always(0),
         "_cuda_getDeviceCount": _always(1),
+        "_accelerator_exchangeDevice": _always(0),
+        "_accelerator_maybeExchangeDevice": _always(0),
         "_cuda_getCurrentRawStream": lambda device: ledger.stream,
         "_cuda_synchronize": _always(None),
         "_cuda_emptyCache": ledger.empty_cache,
         "_cuda_clearCublasWorkspaces": _always(None),
         "_cuda_isInBadFork": _always(False),
     }
+
+
+def _scatter(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> tuple[torch.Tensor]:
+    """nn.DataParallel on one card gives it the whole batch."""
+    return (tensor.to(for_cpp("cuda")),)
 
 
 def _parse_to(parse: Callable) -> Callable:

@@ -27,6 +27,8 @@ class DeviceRequests(TorchFunctionMode):
             return func(*args)
         if "device" in kwargs:
             kwargs = {**kwargs, "device": for_cpp(kwargs["device"])}
+        if "pin_memory" in kwargs:
+            kwargs = {**kwargs, "pin_memory": False}
         return func(*args, **kwargs)
 
 
@@ -38,6 +40,11 @@ def _keep(func: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
 def _to(func: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
     args = (args[0], *(for_cpp(a) if i == 0 else a for i, a in enumerate(args[1:])))
     return func(*args, **{k: for_cpp(v) if k == "device" else v for k, v in kwargs.items()})
+
+
+def _device(func: Callable, args: tuple, kwargs: dict) -> torch.device:
+    """`torch.device(0)` is the card, of which a CPU build does not know."""
+    return func(*(for_python(for_cpp(a)) if isinstance(a, int) and len(args) == 1 else a for a in args), **kwargs)
 
 
 def _cuda(func: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
@@ -73,6 +80,7 @@ def _numpy(func: Callable, args: tuple, kwargs: dict) -> Any:
 
 
 _REWRITES: dict[Callable, Callable] = {
+    torch.device: _device,
     torch.Tensor.pin_memory: _keep,
     torch.Tensor.cuda: _cuda,
     torch.Tensor.to: _to,

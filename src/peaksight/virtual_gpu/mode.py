@@ -117,6 +117,10 @@ class VirtualGpuMode(FakeTensorMode):
         args, kwargs = self._all_faked(args, kwargs)
         return super().dispatch(func, types, args, kwargs)
 
+    def made_up_value(self) -> None:
+        """A rule answered with a stand-in."""
+        self._observer.made_up("value")
+
     def made_up_shape(self) -> None:
         """A shape rule used an upper bound."""
         self._observer.made_up("shape")

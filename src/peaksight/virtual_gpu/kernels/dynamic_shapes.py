@@ -1,22 +1,12 @@
-"""Operators whose output size depends on values: exact where the values are known, else an upper bound, noted as one.
-
-Beside them, operators of the card for which torch has no fake kernel.
-"""
+"""Operators whose output size depends on values: exact where they are known, else an upper bound, noted as one."""
 
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from peaksight.virtual_gpu.kernels.composites import fused_rms_norm
+from peaksight.virtual_gpu.kernels.fake_kernels import fake_kernels
 from peaksight.virtual_gpu.values import known_value
-
-IN_PLACE_WITHOUT_FAKE_KERNEL = (
-    "aten::_fused_sgd_",
-    "aten::_fused_sgd_.tensor_lr",
-    "aten::_fused_adagrad_",
-    "aten::_fused_adagrad_.tensor_lr",
-)
 
 
 def shape_rules() -> dict[str, Callable]:
@@ -29,11 +19,15 @@ def shape_rules() -> dict[str, Callable]:
         "aten::index_put_": _index,
         "aten::_index_put_impl_": _index,
         "aten::_unique2": _unique,
+        "aten::unique_consecutive": _unique_consecutive,
+        "aten::unique_dim": _unique_dim,
+        "aten::repeat_interleave.Tensor": _repeat_interleave,
+        "aten::_ctc_loss": _ctc_loss,
+        "aten::_ctc_loss.Tensor": _ctc_loss,
         "aten::bincount": _bincount,
         "aten::_pack_padded_sequence": _pack_padded_sequence,
-        "aten::_fused_rms_norm": _fused_rms_norm,
         "torchvision::nms": _nms,
-        **dict.fromkeys(IN_PLACE_WITHOUT_FAKE_KERNEL, lambda mode, run, args, kwargs: None),
+        **fake_kernels(),
     }
 
 
@@ -82,19 +76,73 @@ def _as_vectors(mode: Any, index: torch.Tensor | None) -> list[torch.Tensor | No
 
 
 def _unique(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, ...]:
-    tensor = args[0]
-    value = known_value(tensor)
+    tensor, _, wants_inverse, wants_counts = _padded(args, 4)
+    shape = (_count(mode, tensor.numel(), known_value(tensor), torch.Tensor.unique),)
+    return _unique_outputs(mode, tensor, shape, tuple(tensor.shape), wants_inverse, wants_counts)
+
+
+def _unique_consecutive(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, ...]:
+    tensor, wants_inverse, wants_counts = _padded(args, 3)
+    shape = (_count(mode, tensor.numel(), known_value(tensor), torch.unique_consecutive),)
+    return _unique_outputs(mode, tensor, shape, tuple(tensor.shape), wants_inverse, wants_counts)
+
+
+def _unique_dim(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, ...]:
+    tensor, dim, _, wants_inverse, wants_counts = _padded(args, 5)
+    size = tensor.shape[dim]
+    count = _count(mode, size, known_value(tensor), lambda value: value.unique(dim=dim).transpose(0, dim))
+    shape = (*tensor.shape[:dim], count, *tensor.shape[dim:][1:])
+    return _unique_outputs(mode, tensor, shape, (size,), wants_inverse, wants_counts, count)
+
+
+def _padded(args: tuple, length: int) -> tuple:
+    """`args` with the flags that were left out."""
+    return (*args, *[False] * (length - len(args)))
+
+
+def _count(mode: Any, bound: int, value: torch.Tensor | None, unique: Callable) -> int:
+    """How many rows `unique` leaves of `value`, all of them when it is unknown."""
     if value is None:
         mode.made_up_shape()
-    count = tensor.numel() if value is None else value.unique().numel()
+        return bound
+    return len(unique(value))
+
+
+def _unique_outputs(
+    mode: Any, tensor: torch.Tensor, shape: tuple[int, ...], inverse_shape: tuple[int, ...], wants_inverse: bool,
+    wants_counts: bool, count: int | None = None,
+) -> tuple[torch.Tensor, ...]:  # fmt: skip
+    counts_shape = (shape[0] if count is None else count,)
     with mode:
-        wants_inverse = len(args) > 2 and args[2]
-        wants_counts = len(args) > 3 and args[3]
         return (
-            _empty(tensor, (count,), tensor.dtype),
-            _empty(tensor, tuple(tensor.shape) if wants_inverse else (0,), torch.int64),
-            _empty(tensor, (count,) if wants_counts else (0,), torch.int64),
+            _empty(tensor, shape, tensor.dtype),
+            _empty(tensor, inverse_shape if wants_inverse else (0,), torch.int64),
+            _empty(tensor, counts_shape if wants_counts else (0,), torch.int64),
         )
+
+
+def _repeat_interleave(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+    """An index for each repetition; of unknown ones, one for each element."""
+    repeats, output_size = args[0], kwargs.get("output_size")
+    value = known_value(repeats)
+    if value is None and output_size is None:
+        mode.made_up_shape()
+    known = repeats.numel() if value is None else int(value.sum())
+    with mode:
+        return _empty(repeats, (known if output_size is None else output_size,), torch.int64)
+
+
+def _ctc_loss(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, torch.Tensor]:
+    """A loss for each sample, and the log-probabilities of every state: two for each label, and one."""
+    log_probs, targets, _, lengths, *_ = args
+    value = known_value(lengths) if isinstance(lengths, torch.Tensor) else torch.tensor(lengths)
+    if value is None:
+        mode.made_up_shape()
+    longest = targets.shape[-1] if value is None else int(value.max())
+    time, batch = log_probs.shape[:2]
+    with mode:
+        losses, states = (batch,), (batch, time, 2 * longest + 1)
+        return _empty(log_probs, losses, log_probs.dtype), _empty(log_probs, states, log_probs.dtype)
 
 
 def _bincount(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
@@ -114,8 +162,3 @@ def _pack_padded_sequence(mode: Any, run: Callable, args: tuple, kwargs: dict) -
     batch_sizes = torch.stack([(lengths > time).sum() for time in range(int(lengths.max()))])
     with mode:
         return _empty(padded, (int(lengths.sum()), *padded.shape[2:]), padded.dtype), batch_sizes
-
-
-def _fused_rms_norm(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, torch.Tensor]:
-    with mode:
-        return fused_rms_norm(*args, **kwargs)

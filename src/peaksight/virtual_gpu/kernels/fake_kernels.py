@@ -1,0 +1,57 @@
+"""Operators of the card for which torch has no fake kernel, or one for other devices."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from peaksight.virtual_gpu.kernels.composites import fused_rms_norm
+from peaksight.virtual_gpu.values import known_value
+
+IN_PLACE = (
+    "aten::_fused_sgd_",
+    "aten::_fused_sgd_.tensor_lr",
+    "aten::_fused_adagrad_",
+    "aten::_fused_adagrad_.tensor_lr",
+)
+
+
+def fake_kernels() -> dict[str, Callable]:
+    """A rule `(mode, run, args, kwargs)` by operator name."""
+    return {
+        "aten::_fused_rms_norm": _fused_rms_norm,
+        "aten::_nested_tensor_from_mask_left_aligned": _is_left_aligned,
+        "aten::_ctc_loss_backward": _like_second_argument,
+        "aten::_ctc_loss_backward.Tensor": _like_second_argument,
+        "aten::allclose": _comparison(torch.allclose),
+        "aten::equal": _comparison(torch.equal),
+        **dict.fromkeys(IN_PLACE, lambda mode, run, args, kwargs: None),
+    }
+
+
+def _fused_rms_norm(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, torch.Tensor]:
+    with mode:
+        return fused_rms_norm(*args, **kwargs)
+
+
+def _like_second_argument(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+    with mode:
+        return torch.empty_like(args[1])
+
+
+def _is_left_aligned(mode: Any, run: Callable, args: tuple, kwargs: dict) -> bool:
+    """Without nested tensors, which are not simulated, nn.TransformerEncoder takes its padded path."""
+    return False
+
+
+def _comparison(compare: Callable) -> Callable:
+    """Libraries compare tensors to check what they computed: a run that works passes."""
+
+    def rule(mode: Any, run: Callable, args: tuple, kwargs: dict) -> bool:
+        left, right = known_value(args[0]), known_value(args[1])
+        if left is None or right is None:
+            mode.made_up_value()
+            return True
+        return compare(left, right, *args[2:], **kwargs)
+
+    return rule
