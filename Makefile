@@ -39,6 +39,10 @@ check: .venv/dev  ## Lint, types and unit tests
 accuracy: .venv/dev  ## Compare predictions with the GPU measurements in benchmarks/truth; writes docs/accuracy.md
 	$(BIN)/python -m benchmarks.accuracy $(ARGS)
 
+.PHONY: verdicts
+verdicts: .venv/dev  ## Compare "fits or not, and where it fails" with benchmarks/truth/capped.json
+	$(BIN)/python -m benchmarks.accuracy.verdicts $(ARGS)
+
 .PHONY: bench
 bench: .venv/dev  ## Measure what a simulated run costs: time and host memory
 	$(BIN)/python -m benchmarks.bench $(ARGS)
