@@ -31,6 +31,8 @@ def main(prefixes: tuple[str, ...]) -> None:
 
 def outcome(run: dict[str, Any], simulated: Capture) -> str:
     """What the prediction got right or wrong of one limited run; what is wrong is told on stderr."""
+    if simulated.finished == "failed":
+        return "without a prediction"
     failure = first_failure(simulated, int(run["cap_gib"] * GIB))
     measured, predicted = _measured_place(run), _predicted_place(failure)
     if measured != predicted:
