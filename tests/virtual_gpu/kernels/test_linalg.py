@@ -18,7 +18,7 @@ def test_workspace_is_the_measured_one(n, measured_bytes):
 
 
 def test_small_batches_are_priced(virtual_gpu):
-    """eigh of 960 matrices of 9 x 9 holds its workspace, a copy of the input and the infos for the length of the call."""
+    """eigh of 960 matrices of 9 x 9 holds a copy of them, the infos and its workspace for the length of the call."""
     matrices = torch.randn(960, 9, 9, device="cuda")
     torch.linalg.eigh(matrices)
 
