@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import resource
 import warnings
 
 import pytest
@@ -65,12 +66,19 @@ def test_small_tables_of_a_module_are_real(virtual_gpu):
 
 
 def test_host_memory_of_a_large_model(virtual_gpu):
-    """A matrix of 4 GiB costs no host memory, on the CPU or on the card."""
+    """A matrix of 4 GiB costs no host memory, while it is made and initialised, on the CPU or on the card."""
+    before = peak_of_host_bytes()
     layer = nn.Linear(1 << 15, 1 << 15, bias=False)
     nn.init.normal_(layer.weight)
     layer.cuda()
 
     assert 4 << 30 == virtual_gpu.ledger.allocator.allocated_bytes
+    assert peak_of_host_bytes() - before < 1 << 30
+
+
+def peak_of_host_bytes():
+    """The most that this process ever held of the host's memory."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # kibibytes on Linux
 
 
 @pytest.mark.parametrize(

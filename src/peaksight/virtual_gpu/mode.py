@@ -61,13 +61,13 @@ class VirtualGpuMode(FakeTensorMode):
         kwargs = dict(kwargs) if kwargs else {}
         if "device" in kwargs:
             kwargs["device"] = for_python(kwargs["device"])
-        if not _concerns_the_card(func, types, args, kwargs):
-            if self._skipped_draws and _draws(func):
-                self._observer.made_up("draw")
-            return func(*args, **kwargs)
         if self._nested:
             return super().dispatch(func, types, *self._all_faked(args, kwargs))
-        return self._on_card(func, types, args, kwargs)
+        if _concerns_the_card(func, types, args, kwargs):
+            return self._on_card(func, types, args, kwargs)
+        if self._skipped_draws and _draws(func):
+            self._observer.made_up("draw")
+        return func(*args, **kwargs)
 
     def _on_card(self, func: Any, types: Any, args: Any, kwargs: dict) -> Any:
         if func is aten._local_scalar_dense.default:

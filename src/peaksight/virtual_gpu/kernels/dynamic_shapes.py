@@ -39,32 +39,29 @@ def _num_true(mode: Any, mask: torch.Tensor) -> int:
     return int(torch.count_nonzero(value))
 
 
-def _empty(like: torch.Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-    return like.new_empty(shape, dtype=dtype)
+def _empty(mode: Any, like: torch.Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    with mode:
+        return like.new_empty(shape, dtype=dtype)
 
 
 def _nonzero(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
-    with mode:
-        return _empty(args[0], (_num_true(mode, args[0]), args[0].dim()), torch.int64)
+    return _empty(mode, args[0], (_num_true(mode, args[0]), args[0].dim()), torch.int64)
 
 
 def _nms(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
     """Every box is kept: which ones overlap depends on values."""
     mode.made_up_shape()
-    with mode:
-        return _empty(args[0], (args[0].shape[0],), torch.int64)
+    return _empty(mode, args[0], (args[0].shape[0],), torch.int64)
 
 
 def _masked_select(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
-    with mode:
-        return _empty(args[0], (_num_true(mode, args[1]),), args[0].dtype)
+    return _empty(mode, args[0], (_num_true(mode, args[1]),), args[0].dtype)
 
 
 def _index(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
     """A boolean mask over k dimensions is k index vectors of as many elements as it has true ones."""
     tensor, indices, *rest = args
-    with mode:
-        indices = [index for mask in indices for index in _as_vectors(mode, mask)]
+    indices = [index for mask in indices for index in _as_vectors(mode, mask)]
     return run((tensor, indices, *rest), kwargs)
 
 
@@ -72,7 +69,7 @@ def _as_vectors(mode: Any, index: torch.Tensor | None) -> list[torch.Tensor | No
     if index is None or index.dtype not in (torch.bool, torch.uint8):
         return [index]
     count = _num_true(mode, index)
-    return [_empty(index, (count,), torch.int64) for _ in range(index.dim())]
+    return [_empty(mode, index, (count,), torch.int64) for _ in range(index.dim())]
 
 
 def _unique(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, ...]:
@@ -113,12 +110,11 @@ def _unique_outputs(
     wants_counts: bool, count: int | None = None,
 ) -> tuple[torch.Tensor, ...]:  # fmt: skip
     counts_shape = (shape[0] if count is None else count,)
-    with mode:
-        return (
-            _empty(tensor, shape, tensor.dtype),
-            _empty(tensor, inverse_shape if wants_inverse else (0,), torch.int64),
-            _empty(tensor, counts_shape if wants_counts else (0,), torch.int64),
-        )
+    return (
+        _empty(mode, tensor, shape, tensor.dtype),
+        _empty(mode, tensor, inverse_shape if wants_inverse else (0,), torch.int64),
+        _empty(mode, tensor, counts_shape if wants_counts else (0,), torch.int64),
+    )
 
 
 def _repeat_interleave(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
@@ -128,8 +124,7 @@ def _repeat_interleave(mode: Any, run: Callable, args: tuple, kwargs: dict) -> t
     if value is None and output_size is None:
         mode.made_up_shape()
     known = repeats.numel() if value is None else int(value.sum())
-    with mode:
-        return _empty(repeats, (known if output_size is None else output_size,), torch.int64)
+    return _empty(mode, repeats, (known if output_size is None else output_size,), torch.int64)
 
 
 def _ctc_loss(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, torch.Tensor]:
@@ -140,9 +135,8 @@ def _ctc_loss(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torc
         mode.made_up_shape()
     longest = targets.shape[-1] if value is None else int(value.max())
     time, batch = log_probs.shape[:2]
-    with mode:
-        losses, states = (batch,), (batch, time, 2 * longest + 1)
-        return _empty(log_probs, losses, log_probs.dtype), _empty(log_probs, states, log_probs.dtype)
+    losses, states = (batch,), (batch, time, 2 * longest + 1)
+    return _empty(mode, log_probs, losses, log_probs.dtype), _empty(mode, log_probs, states, log_probs.dtype)
 
 
 def _bincount(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
@@ -152,13 +146,11 @@ def _bincount(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tens
     if value is None:
         mode.made_up_shape()
     count = 0 if value is None or not value.numel() else int(value.max()) + 1
-    with mode:
-        return _empty(tensor, (max(count, minlength),), torch.int64 if weights is None else weights.dtype)
+    return _empty(mode, tensor, (max(count, minlength),), torch.int64 if weights is None else weights.dtype)
 
 
 def _pack_padded_sequence(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, torch.Tensor]:
     """The rows of all sequences, and on the host how many sequences are left at each time."""
     padded, lengths, *_ = args
     batch_sizes = torch.stack([(lengths > time).sum() for time in range(int(lengths.max()))])
-    with mode:
-        return _empty(padded, (int(lengths.sum()), *padded.shape[2:]), padded.dtype), batch_sizes
+    return _empty(mode, padded, (int(lengths.sum()), *padded.shape[2:]), padded.dtype), batch_sizes
