@@ -167,3 +167,14 @@ def test_the_library_returns_the_report(tmp_path, monkeypatch):
 
     assert report.gpu.name == "Tesla T4"
     assert report.peak.allocated_bytes == sum(holder.bytes for holder in report.live_at_peak)
+
+
+def test_an_operator_that_fails_ends_the_traceback(peaksight, tmp_path):
+    """GIVEN shapes that do not match, THEN the traceback ends in the script, not on the way to a fake kernel."""
+    script = tmp_path / "shapes.py"
+    script.write_text('import torch\na = torch.randn(3, 4, device="cuda")\na @ a\n')
+    done = peaksight("run", script)
+
+    assert done.returncode == 2
+    assert "_subclasses" not in done.stderr
+    assert done.stderr.splitlines()[-2].startswith("RuntimeError")

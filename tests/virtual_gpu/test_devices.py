@@ -186,3 +186,13 @@ def test_assigning_data(virtual_gpu):
     parameter.data = torch.ones(512, device="cuda")
 
     assert 2048 == virtual_gpu.ledger.allocator.allocated_bytes
+
+
+def test_an_operator_that_fails(virtual_gpu, caplog):
+    """The script gets the exception that the card would raise, and torch does not log its own on the way."""
+    a = torch.randn(3, 4, device="cuda")
+
+    with pytest.raises(RuntimeError):
+        a @ a
+
+    assert not caplog.records

@@ -27,6 +27,8 @@ def install(patches: Patches, ledger: Ledger, approximations: Approximations, li
     # Libraries ask `isinstance(x, torch._subclasses.FakeTensor)` to find out that they are being traced, and skip
     # what depends on values; the card does not skip it.
     patches.set(subclasses, "FakeTensor", _NobodysTensor)
+    # The script gets the exception of an operator that fails; torch would log how its fake kernel failed besides.
+    patches.set(fake_tensor.log, "disabled", True)
 
 
 def _answer_device(patches: Patches) -> None:
