@@ -5,6 +5,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from os import lstat
 from os import stat as stat_
 
@@ -201,7 +202,8 @@ class Overlay:
 def _copy_node(lower: str, upper: str, *, contents: bool) -> None:
     mode = lstat(lower).st_mode
     if stat.S_ISDIR(mode):
-        os.mkdir(upper)
+        with suppress(FileExistsError):  # another process of the run may have been faster
+            os.mkdir(upper)
     elif stat.S_ISREG(mode) and not contents:
         open(upper, "x").close()
     else:
