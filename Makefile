@@ -26,7 +26,7 @@ demo: .venv/runtime  ## Simulate examples/finetune_gpt2.py on a T4, which it doe
 .PHONY: test
 test: check .venv-2.13/dev  ## Lint, types and every test, then the tests that need only torch on torch 2.13
 	$(BIN)/pytest $(IN_PARALLEL) --ignore tests/unit
-	$(BIN_2_13)/pytest $(IN_PARALLEL) -m "not models" tests/cli tests/virtual_gpu
+	$(BIN_2_13)/pytest $(IN_PARALLEL) -m "not models" --ignore tests/virtual_gpu/script tests/cli tests/virtual_gpu
 
 .PHONY: check
 check: .venv/dev  ## Lint, types and unit tests
