@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.overrides import _len_torch_function_stack
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
 from peaksight.records import Phase, Role
@@ -271,15 +272,19 @@ def test_checkpoint_sequential(virtual_gpu):
     assert batch.grad.is_cuda
 
 
-def test_device_requests_in_recomputation(virtual_gpu):
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_device_requests_in_recomputation(virtual_gpu, use_reentrant):
     """A forward that asks for the card can be recomputed, though torch turns function modes off in backward."""
+    num_modes = []
 
     def forward(value):
-        return value * torch.arange(SIDE, device="cuda") + torch.tensor(1.0, device=value.device)
+        num_modes.append(_len_torch_function_stack())
+        return value * torch.arange(SIDE, device="cuda") + torch.ones(SIDE).cuda() + torch.tensor(1.0, device="cuda")
 
     batch = x(requires_grad=True)
-    checkpoint(forward, batch, use_reentrant=False).sum().backward()
+    checkpoint(forward, batch, use_reentrant=use_reentrant).sum().backward()
 
+    assert [1, 1] == num_modes
     assert batch.grad.is_cuda
 
 

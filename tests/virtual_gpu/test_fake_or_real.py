@@ -76,6 +76,26 @@ def test_host_memory_of_a_large_model(virtual_gpu):
     assert peak_of_host_bytes() - before < 1 << 30
 
 
+class Table(nn.Module):
+    """Fills its parameters before they are parameters."""
+
+    def __init__(self, side):
+        super().__init__()
+        self.drawn = nn.Parameter(torch.randn(side, side))
+        self.filled = nn.Parameter(nn.init.normal_(torch.empty(side, side)))
+        self.blank = nn.Parameter(torch.zeros(side, side))
+
+
+def test_host_memory_of_parameters_in_the_making(virtual_gpu):
+    """Values drawn or filled in for three parameters of 1 GiB each in a constructor cost no host memory."""
+    before = peak_of_host_bytes()
+    table = Table(1 << 14).cuda()
+
+    assert table.drawn.is_cuda
+    assert 3 << 30 == virtual_gpu.ledger.allocator.allocated_bytes
+    assert peak_of_host_bytes() - before < 1 << 29
+
+
 def peak_of_host_bytes():
     """The most that this process ever held of the host's memory."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # kibibytes on Linux

@@ -228,6 +228,19 @@ def test_bytes_of_a_read(virtual_gpu):
     assert [8] == requested(births)
 
 
+def test_uninitialised_memory(virtual_gpu):
+    """What nobody wrote reads as zeros, in every run alike, and can be written piece by piece."""
+    for _ in range(8):
+        torch.full((1000,), 7)
+        made = torch.empty(1000, dtype=torch.int64, device="cuda")
+
+        assert [0] * 1000 == made.tolist()
+
+    made[on_card(LENGTHS)] = 5
+
+    assert [0, 5, 5, 5, 0] == made[:5].tolist()
+
+
 def test_packed_sequences(virtual_gpu):
     """Padding and packing by lengths of the host has the real sizes: 3 + 1 + 2 rows."""
     packed = nn.utils.rnn.pack_padded_sequence(unknown(3, 3, 4), LENGTHS, batch_first=True, enforce_sorted=False)

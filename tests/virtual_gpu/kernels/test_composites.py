@@ -98,6 +98,17 @@ def test_rms_norm_statistics(virtual_gpu, dtype):
     assert (96,) == tuple(norm.weight.grad.shape)
 
 
+def test_rms_norm_in_inference_mode(virtual_gpu):
+    """The fused kernel runs in inference mode too."""
+    norm = nn.RMSNorm(96).cuda()
+    with torch.inference_mode():
+        x = torch.randn(64, 96, device="cuda")
+        with births_on(virtual_gpu) as births:
+            norm(x)
+
+    assert [4 * NUMEL, 64 * 4] == requested(births)
+
+
 @pytest.mark.parametrize(("build", "is_fused"), [("2.11+cu130", False), ("2.13+cu130", True)])
 def test_rms_norm_under_autocast(build, is_fused):
     """From torch 2.13 on autocast casts to single precision; before, mixed dtypes do not reach the fused kernel."""

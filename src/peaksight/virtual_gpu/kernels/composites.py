@@ -34,7 +34,6 @@ def composite_rules(rules: DeviceRules, note: Callable[[str], None]) -> dict[Any
     return {op: _step_by_step(op, note) for op in RECURRENT} | {
         aten.scaled_dot_product_attention.default: attention(rules),
         aten.dropout.default: _dropout,
-        aten.rms_norm.default: _rms_norm,
         aten.isfinite.default: _isfinite,
     }
 
@@ -61,13 +60,6 @@ def _dropout(input: torch.Tensor, p: float, train: bool) -> torch.Tensor:
     if 0 < p < 1 and train and input.numel():
         return aten.native_dropout.default(input, p, True)[0]
     return aten.dropout.default.decompose(input, p, train)
-
-
-def _rms_norm(input: torch.Tensor, normalized_shape: list[int], weight: Any = None, eps: Any = None) -> torch.Tensor:
-    """`_fused_rms_norm` keeps one fp32 statistic a row; a weight of another dtype is multiplied step by step."""
-    if weight is not None and weight.dtype != input.dtype:
-        return aten.rms_norm.default.decompose(input, normalized_shape, weight, eps)
-    return aten._fused_rms_norm.default(input, normalized_shape, weight, eps)[0]
 
 
 def fused_rms_norm(
