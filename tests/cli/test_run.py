@@ -120,13 +120,20 @@ def test_a_module_is_run_as_python_would(tmp_path, peaksight):
     assert report["finished"] == "script"
 
 
+def heed_interrupts():
+    """Shells start background jobs, as CI may be one, with SIGINT ignored; a person's terminal does not."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_an_interrupted_run_reports_what_it_saw(tmp_path):
     """WHEN a person presses Ctrl-C after a step, THEN the report so far and exit 2."""
     endless = tmp_path / "endless.py"
     waits = "optimizer.step(); __import__('time').sleep(60 if step == 2 else 0)"  # input() may swallow the signal
     endless.write_text(MLP.read_text().replace("optimizer.step()", waits))
     command = [sys.executable, "-m", "peaksight", "run", endless.name, *SMALL]
-    running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts
+    )
     for line in running.stderr:
         if "step 2:" in line:
             break
