@@ -28,6 +28,7 @@ from peaksight.virtual_gpu.device_requests import DeviceRequests
 from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.kernels import composites, convolution
 from peaksight.virtual_gpu.kernels.dynamic_shapes import shape_rules
+from peaksight.virtual_gpu.kernels.fake_kernels import fake_kernels
 from peaksight.virtual_gpu.kernels.workspaces import CublasWorkspaces, Workspaces
 from peaksight.virtual_gpu.mode import VirtualGpuMode, device_storages
 from peaksight.virtual_gpu.modules import Parameters
@@ -75,11 +76,11 @@ class VirtualGpu:
         patches = self._patches.__enter__()
         dynamo.install(patches)
         rules = composites.composite_rules(self.rules, self.approximations.note)
-        mode = VirtualGpuMode(self, rules, shape_rules())
+        mode = VirtualGpuMode(self, rules, shape_rules() | fake_kernels())
         requests = DeviceRequests()
         parameters = Parameters(self.ledger, self.loop.modules)
         torch_answers.install(patches, self.ledger, self.approximations, self._lines)
-        cuda_answers.install(patches, self.card, self.rules, self.ledger, self.card.total_bytes)
+        cuda_answers.install(patches, self.card, self.rules, self.ledger)
         composites.install(patches, rules)
         convolution.install(patches)
         Autocast(patches, self.rules.torch)
@@ -122,7 +123,7 @@ class VirtualGpu:
 
     def made_up(self, what: str) -> None:
         """A value, a shape or a random draw is not the real run's."""
-        self.approximations.note(f"{what}s".replace(" ", "-"), self._lines.current().source)
+        self.approximations.note(f"{what}s", self._lines.current().source)
 
     def _end_step(self, step: int) -> int:
         peak = self.ledger.end_step(step)

@@ -16,10 +16,10 @@ from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.streams import CurrentStream, generic_answers, stream_answers
 
 
-def install(patches: Patches, card: Card, rules: DeviceRules, ledger: Ledger, usable_bytes: int) -> None:
+def install(patches: Patches, card: Card, rules: DeviceRules, ledger: Ledger) -> None:
     """Make `torch.cuda`, `torch.accelerator` and their C names answer for `card` until `patches` is left."""
     streams = CurrentStream(ledger)
-    memory = memory_answers(ledger, card, usable_bytes)
+    memory = memory_answers(ledger, card)
     tensor_types.install(patches)
     for owner, answers in (
         (torch.cuda, device_answers(card) | memory | stream_answers(streams) | random_answers()),
@@ -90,7 +90,7 @@ def device_answers(card: Card) -> dict[str, Any]:
     }
 
 
-def memory_answers(ledger: Ledger, card: Card, usable_bytes: int) -> dict[str, Any]:
+def memory_answers(ledger: Ledger, card: Card) -> dict[str, Any]:
     """Statistics of the simulated allocator."""
     allocator = ledger.allocator
     return {
@@ -107,8 +107,8 @@ def memory_answers(ledger: Ledger, card: Card, usable_bytes: int) -> dict[str, A
         "reset_max_memory_cached": lambda device=None: allocator.reset_peak_stats(),
         "reset_accumulated_memory_stats": lambda device=None: allocator.reset_accumulated_stats(),
         "empty_cache": lambda *args: ledger.empty_cache(),
-        "mem_get_info": lambda device=None: (usable_bytes - allocator.reserved_bytes, card.total_bytes),
-        "get_memory_info": lambda device=None: (usable_bytes - allocator.reserved_bytes, card.total_bytes),
+        "mem_get_info": lambda device=None: (card.total_bytes - allocator.reserved_bytes, card.total_bytes),
+        "get_memory_info": lambda device=None: (card.total_bytes - allocator.reserved_bytes, card.total_bytes),
         "set_per_process_memory_fraction": _always(None),
         "get_per_process_memory_fraction": _always(1.0),
         "get_allocator_backend": _always("native"),

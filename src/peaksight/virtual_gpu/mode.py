@@ -189,7 +189,7 @@ def _strided_parts(tensor: torch.Tensor, observer: Observer) -> Sequence[torch.T
     if tensor.layout == torch.strided:
         return (tensor,)
     if tensor.layout == torch.sparse_coo:
-        observer.made_up("sparse gradient")
+        observer.made_up("sparse-gradient")
         return (tensor._indices(), tensor._values())
     raise UnsupportedError(
         f"Can't simulate a tensor of layout {tensor.layout}: only strided and sparse_coo are known. "

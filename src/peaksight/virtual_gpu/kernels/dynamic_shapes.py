@@ -5,7 +5,6 @@ from typing import Any
 
 import torch
 
-from peaksight.virtual_gpu.kernels.fake_kernels import fake_kernels
 from peaksight.virtual_gpu.values import known_value
 
 
@@ -27,7 +26,6 @@ def shape_rules() -> dict[str, Callable]:
         "aten::bincount": _bincount,
         "aten::_pack_padded_sequence": _pack_padded_sequence,
         "torchvision::nms": _nms,
-        **fake_kernels(),
     }
 
 
