@@ -11,7 +11,7 @@ _RANGE = 32 * MIB
 class DriverAddresses:
     """Gives addresses in the order in which the CUDA driver does.
 
-    Seen in the traces of benchmarks/truth: the driver takes ranges of a multiple of 32 MiB, each below the last, and
+    Seen in 34 traces of an H100: the driver takes ranges of a multiple of 32 MiB, each below the last, and
     what a segment leaves of its range serves later segments, lowest address first. This foretells 96 % of the
     addresses there; the others follow from memory of the process that is no segment.
 

