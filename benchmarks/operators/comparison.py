@@ -1,0 +1,72 @@
+"""Which cases allocate on the virtual card what they allocated on a real one."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.operators.cases import Case, all_cases
+from benchmarks.operators.recording import VirtualCard, attempt, peak, warm_up
+from peaksight.gpus import find_card
+from peaksight.virtual_gpu.card import VirtualGpu
+from peaksight.virtual_gpu.device_rules import rules_for
+
+MANY_STEPS = 10**9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One case: `kind` is same, order (the same blocks and the same peak), blocks (the same peak), peak or error."""
+
+    case: str
+    name: str
+    signature: str
+    kind: str
+    events: dict[str, tuple[list[int] | None, list[int] | None]]
+    error: str
+
+
+def compare(measured: Path, only: str, containing: str, gpu: str, build: str) -> Iterator[Difference]:
+    """Run every case of `measured` whose key begins with `only` and whose signature contains `containing`."""
+    truth = dict(_read(measured, only, containing))
+    card = find_card(gpu)
+    with VirtualGpu(card, rules_for(build, card), max_steps=MANY_STEPS) as virtual_gpu:
+        warm_up()
+        for case in all_cases((only.split()[0],) if only else (), only.split()[1] if " " in only else ""):
+            real = truth.get(case.key)
+            if real is not None and real["signature"] == case.signature:
+                yield _judge(case, real, attempt(case, VirtualCard(virtual_gpu), times=1))
+            virtual_gpu.ledger.births.clear()
+
+
+def _read(measured: Path, only: str, containing: str) -> Iterator[tuple[str, dict]]:
+    with gzip.open(measured, "rt") as file:
+        for line in file:
+            record = json.loads(line)
+            if record.get("case", "").startswith(only) and containing in record.get("signature", ""):
+                yield record.get("case", ""), record
+
+
+def _judge(case: Case, real: dict, virtual: dict) -> Difference:
+    pairs = {name: (real[name], virtual.get(name)) for name in ("forward", "backward")}
+    kind = "error" if "error" in virtual else _worst(*(_kind(*pair) for pair in pairs.values()))
+    return Difference(
+        case=case.key, name=f"{case.source} {case.name}", signature=case.signature, kind=kind, events=pairs,
+        error=virtual.get("error", ""),
+    )  # fmt: skip
+
+
+KINDS = ("same", "order", "blocks", "peak")
+
+
+def _worst(*kinds: str) -> str:
+    return max(kinds, key=KINDS.index)
+
+
+def _kind(real: list[int] | None, virtual: list[int] | None) -> str:
+    if real == virtual:
+        return "same"
+    if real is None or virtual is None or peak(real) != peak(virtual):
+        return "peak"
+    return "order" if sorted(real) == sorted(virtual) else "blocks"
