@@ -29,6 +29,7 @@ from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.kernels import composites, convolution
 from peaksight.virtual_gpu.kernels.dynamic_shapes import shape_rules
 from peaksight.virtual_gpu.kernels.fake_kernels import fake_kernels
+from peaksight.virtual_gpu.kernels.temporaries import KernelCall
 from peaksight.virtual_gpu.kernels.workspaces import CublasWorkspaces, Workspaces
 from peaksight.virtual_gpu.mode import VirtualGpuMode, device_storages
 from peaksight.virtual_gpu.modules import Parameters
@@ -68,7 +69,7 @@ class VirtualGpu:
         self._lines = SourceLines(script_dir)
         self._nodes = AutogradLines()
         cublas = CublasWorkspaces(rules, self.ledger)
-        self._workspaces = Workspaces(rules, self.ledger, cublas, self.approximations.note)
+        self._workspaces = Workspaces(self.ledger, cublas, self.approximations.note)
         self._patches = Patches()
 
     def __enter__(self) -> "VirtualGpu":
@@ -113,7 +114,8 @@ class VirtualGpu:
             for storage in device_storages(func, args[0], self):
                 self.ledger.resized(storage, func.name())
         if _on_card(out):
-            self._workspaces.take(func, args, kwargs, self.loop.phase is Phase.BACKWARD)
+            call = KernelCall(func, args, kwargs, out, self.rules)
+            self._workspaces.take(call, self.loop.phase is Phase.BACKWARD)
 
     def _is_input(self, func: Any, args: tuple) -> bool:
         """Data that arrives from the host, or is made outside of any module from nothing."""

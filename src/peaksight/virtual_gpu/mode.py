@@ -12,6 +12,7 @@ from peaksight.errors import UnsupportedError
 from peaksight.virtual_gpu import values
 from peaksight.virtual_gpu.cache_key import cache_key
 from peaksight.virtual_gpu.devices import PRIM_DEVICE, cpp_device, for_python
+from peaksight.virtual_gpu.in_place import in_place_of
 from peaksight.virtual_gpu.making import is_parameter_in_the_making
 from peaksight.virtual_gpu.torch_private import FakeTensor, FakeTensorMode, no_dispatch
 
@@ -77,6 +78,7 @@ class VirtualGpuMode(FakeTensorMode):
                 return self._rules[func](*args, **kwargs) if func in self._rules else func.decompose(*args, **kwargs)
         if self._leaves_the_card(func, args, kwargs):
             return values.host_copy(args[0]).to(kwargs.get("dtype") or args[0].dtype)
+        func = in_place_of(func, args, kwargs, __file__)
         out = self._run_fake(func, types, args, kwargs)
         if out is NotImplemented:
             return out

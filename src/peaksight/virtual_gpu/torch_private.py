@@ -3,7 +3,10 @@
 A release that lacks one of them is refused by name instead of giving a wrong number.
 """
 
+import sys
 from contextlib import AbstractContextManager
+from pathlib import Path
+from types import FrameType
 
 import torch
 import torch._subclasses as subclasses
@@ -20,15 +23,18 @@ from torch.utils._python_dispatch import _disable_current_modes
 from peaksight.errors import UnsupportedError
 
 __all__ = [
+    "DISPATCH_FILES",
     "BypassDispatchCache",
     "FakeTensor",
     "FakeTensorMode",
     "autocast_excluded",
+    "called_by_engine",
     "check_release",
     "current_autograd_node",
     "default_device",
     "fake_tensor",
     "function_modes_off",
+    "is_last_reference",
     "modes_off",
     "next_sequence_nr",
     "no_dispatch",
@@ -50,11 +56,18 @@ PROBES: tuple[tuple[object, str], ...] = (
     (optimizer_module, "_foreach_supported_types"),
     (torch.utils, "swap_tensors"),
     (torch._C, "_swap_tensor_impl"),
+    (torch._C, "_storage_Use_Count"),
+    (torch.Tensor, "_use_count"),
     (torch._C, "_conv_determine_backend_memory_format"),
     (dataloader_module, "_BaseDataLoaderIter"),
     (dataloader_module, "_SingleProcessDataLoaderIter"),
 )
 
+# The files of torch whose frames lie between an operator's caller and a dispatch mode.
+DISPATCH_FILES = frozenset(
+    str(Path(torch.__file__).parent / name)
+    for name in ("_subclasses/fake_tensor.py", "utils/_stats.py", "_compile.py", "_dynamo/eval_frame.py")
+)
 BypassDispatchCache = fake_tensor._BypassDispatchCache
 current_autograd_node = torch._C._current_autograd_node
 next_sequence_nr = torch._C._autograd._get_sequence_nr
@@ -105,3 +118,24 @@ def swap(first: FakeTensor, second: FakeTensor) -> None:
     """What `torch.utils.swap_tensors` does, but for its checks."""
     first.__dict__, second.__dict__ = second.__dict__, first.__dict__
     torch._C._swap_tensor_impl(first, second)
+
+
+# How often the first of an operator's `args` is counted when only the caller in C++ holds it: the tensor, its storage,
+# and its Python object, as `is_last_reference` sees them.
+LAST_REFERENCE = (4, 2, 4)
+ENGINE = torch.autograd.graph._engine_run_backward.__code__
+
+
+def is_last_reference(args: tuple) -> bool:
+    """Whether nothing but the caller of the operator that runs now holds its first argument, or a view of it."""
+    tensor = args[0]
+    counts = tensor._use_count(), torch._C._storage_Use_Count(tensor.untyped_storage()._cdata), sys.getrefcount(tensor)
+    return all(count <= last for count, last in zip(counts, LAST_REFERENCE, strict=True))
+
+
+def called_by_engine(dispatching: frozenset[str]) -> bool:
+    """Whether C++ called the operator that runs now in a backward pass: only code of the files `dispatching` since."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename in dispatching:
+        frame = frame.f_back
+    return frame is not None and frame.f_code is ENGINE

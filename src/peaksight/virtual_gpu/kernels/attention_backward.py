@@ -7,11 +7,10 @@ Limitations:
     Flash attention may copy the output and its gradient to another layout; these copies are not counted.
 """
 
-from typing import Any
-
 import torch
 
 from peaksight.virtual_gpu.kernels.reductions import div_up
+from peaksight.virtual_gpu.kernels.temporaries import Rule, Temporaries, together
 
 aten = torch.ops.aten
 
@@ -19,20 +18,6 @@ FLOAT_BYTES = 4
 CUDNN_ALIGNMENT_BYTES = 256
 FLASH_ROWS = 128
 MAX_KEY_SPLITS = 200
-Groups = tuple[tuple[int, ...], ...]
-
-
-def attention_temporaries(func: Any, args: tuple) -> Groups:
-    """Bytes of blocks alive together, group after group; () for other operators."""
-    if func is aten._scaled_dot_product_cudnn_attention.default:
-        return ((CUDNN_ALIGNMENT_BYTES,),)
-    if func is aten._scaled_dot_product_cudnn_attention_backward.default:
-        return ((cudnn_bytes(*args[1:3]),),)
-    if func is aten._scaled_dot_product_flash_attention_backward.default:
-        return (flash_bytes(args[1]),)
-    if func is aten._scaled_dot_product_efficient_attention_backward.default:
-        return efficient_groups(*args[1:3])
-    return ()
 
 
 def cudnn_bytes(query: torch.Tensor, key: torch.Tensor) -> int:
@@ -50,14 +35,14 @@ def flash_bytes(query: torch.Tensor) -> tuple[int, int]:
     return FLOAT_BYTES * rows, FLOAT_BYTES * rows * div_up(head_size, step) * step
 
 
-def efficient_groups(query: torch.Tensor, key: torch.Tensor) -> Groups:
+def efficient_temporaries(query: torch.Tensor, key: torch.Tensor) -> Temporaries:
     """Row sums, in float32 through a product of the size of the query, then the kernel's workspace beside them."""
     batch, heads, length, head_size = query.shape
     row_sums = FLOAT_BYTES * batch * heads * length
-    kernel = (row_sums, FLOAT_BYTES * batch * heads * _workspace_elements(query, key))
+    kernel = together(row_sums, FLOAT_BYTES * batch * heads * _workspace_elements(query, key))
     if query.dtype != torch.float32:
-        return (kernel,)
-    return (row_sums * head_size, row_sums, row_sums), kernel
+        return kernel
+    return (*together(row_sums * head_size, row_sums, row_sums), *kernel)
 
 
 def _workspace_elements(query: torch.Tensor, key: torch.Tensor) -> int:
@@ -76,3 +61,11 @@ def _tile(dtype: torch.dtype, head_size: int) -> tuple[int, int]:
     if head_size <= 64:
         return 64, 64
     return (128, 128) if dtype != torch.float32 and head_size <= 128 else (128, 64)
+
+
+TEMPORARIES: dict[object, Rule] = {
+    aten._scaled_dot_product_cudnn_attention.default: lambda call: together(CUDNN_ALIGNMENT_BYTES),
+    aten._scaled_dot_product_cudnn_attention_backward.default: lambda call: together(cudnn_bytes(*call.args[1:3])),
+    aten._scaled_dot_product_flash_attention_backward.default: lambda call: together(*flash_bytes(call.args[1])),
+    aten._scaled_dot_product_efficient_attention_backward.default: lambda call: efficient_temporaries(*call.args[1:3]),
+}

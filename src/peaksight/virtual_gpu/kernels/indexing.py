@@ -8,9 +8,9 @@ Limitations:
     takes more.
 """
 
-from typing import Any
-
 import torch
+
+from peaksight.virtual_gpu.kernels.temporaries import KernelCall, Rule, Temporaries, together
 
 aten = torch.ops.aten
 
@@ -20,11 +20,9 @@ INDEX_BYTES = 8
 PARTIAL_SUM_BYTES = 4
 
 
-def embedding_backward_temporaries(func: Any, args: tuple) -> tuple[int, ...]:
-    """Bytes of each block alive while the segments are summed; () for other operators and for few indices."""
-    if func is not aten.embedding_dense_backward.default:
-        return ()
-    grad, indices, num_weights = args[:3]
+def embedding_backward(call: KernelCall) -> Temporaries:
+    """The blocks alive while the segments are summed; none for few indices."""
+    grad, indices, num_weights = call.args[:3]
     num_indices = indices.numel()
     if num_indices <= MAX_INDICES_UNSORTED:
         return ()
@@ -32,4 +30,7 @@ def embedding_backward_temporaries(func: Any, args: tuple) -> tuple[int, ...]:
     per_index = INDEX_BYTES * num_indices
     sorted_and_segments = (per_index, per_index, per_index, INDEX_BYTES, per_index, per_index, INDEX_BYTES)
     partial_sums = (INDEX_BYTES * num_partial, PARTIAL_SUM_BYTES * num_partial * grad.shape[-1])
-    return sorted_and_segments + partial_sums
+    return together(*sorted_and_segments, *partial_sums)
+
+
+TEMPORARIES: dict[object, Rule] = {aten.embedding_dense_backward.default: embedding_backward}

@@ -4,9 +4,9 @@
 and 32 (benchmarks/kernels) is, to the byte, the polynomial below.
 """
 
-from typing import Any
-
 import torch
+
+from peaksight.virtual_gpu.kernels.temporaries import KernelCall, Rule, Temporaries, together
 
 aten = torch.ops.aten
 
@@ -14,19 +14,20 @@ MAX_BATCHED_N = 32
 FLAG_BYTES = 1
 
 
-def eigh_temporaries(func: Any, args: tuple) -> tuple[int, ...] | None:
-    """Bytes of each block that eigh holds beside its results; None where they are not known, () for other operators."""
-    if func is not aten._linalg_eigh.default:
-        return ()
-    matrices = args[0]
+def eigh(call: KernelCall) -> Temporaries | None:
+    """The blocks that eigh holds beside its results."""
+    matrices = call.args[0]
     n, batch = matrices.shape[-1], matrices.shape[:-2].numel()
     if matrices.dtype != torch.float32 or not 0 < n <= MAX_BATCHED_N or batch < 2:
         return None
     copy_bytes, info_bytes = 4 * batch * n * n, 4 * batch
-    return copy_bytes, info_bytes, xsyev_batched_bytes(n, batch), FLAG_BYTES
+    return together(copy_bytes, info_bytes, xsyev_batched_bytes(n, batch), FLAG_BYTES)
 
 
 def xsyev_batched_bytes(n: int, batch: int) -> int:
     """The device workspace of cusolverDnXsyevBatched for `batch` float32 matrices of n x n, n at most 32."""
     per_matrix = 262_160 + 3_068 * n + 12 * n * n
     return batch * per_matrix + 256
+
+
+TEMPORARIES: dict[object, Rule] = {aten._linalg_eigh.default: eigh}

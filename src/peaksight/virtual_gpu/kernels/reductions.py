@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from peaksight.virtual_gpu.kernels.temporaries import KernelCall, Rule, Temporaries, together
+
 aten = torch.ops.aten
 
 MAX_NUM_THREADS = 512
@@ -132,12 +134,15 @@ def _divide(
     return Split(accumulator_bytes * num_outputs * blocks * lanes, SEMAPHORE_BYTES * columns)
 
 
-def reduction_split(func: Any, args: tuple, kwargs: dict, num_multiprocessors: int) -> Split:
-    """The buffers of `func(*args, **kwargs)`, one of `REDUCTIONS`."""
-    tensor = args[0]
-    dims = _reduced_dims(func, args, kwargs, tensor.dim())
+def reduction(call: KernelCall) -> Temporaries:
+    """The buffers of one of `REDUCTIONS`."""
+    tensor = call.args[0]
+    dims = _reduced_dims(call.func, call.args, call.kwargs, tensor.dim())
     wide = tensor.dtype in (torch.float64, torch.int64, torch.complex64)
-    return split_reduction(list(tensor.shape), list(tensor.stride()), dims, num_multiprocessors, 8 if wide else 4)
+    split = split_reduction(
+        list(tensor.shape), list(tensor.stride()), dims, call.rules.multi_processor_count, 8 if wide else 4
+    )
+    return together(*filter(None, (split.buffer_bytes, split.semaphore_bytes)))
 
 
 def _reduced_dims(func: Any, args: tuple, kwargs: dict, ndim: int) -> list[int]:
@@ -149,3 +154,6 @@ def _reduced_dims(func: Any, args: tuple, kwargs: dict, ndim: int) -> list[int]:
     if dim is None or dim == []:
         return list(range(ndim))
     return [d % ndim for d in (dim if isinstance(dim, (list, tuple)) else [dim])] if ndim else []
+
+
+TEMPORARIES: dict[object, Rule] = dict.fromkeys(REDUCTIONS, reduction)

@@ -3,7 +3,7 @@
 Sources: ATen/cuda/CublasHandlePool.cpp, ATen/native/cuda/Blas.cpp, and the allocator traces of an H100.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,12 +11,10 @@ import torch
 
 from peaksight.records import Role
 from peaksight.units import MIB
-from peaksight.virtual_gpu.births import Ledger
+from peaksight.virtual_gpu.births import Birth, Ledger
 from peaksight.virtual_gpu.device_rules import DeviceRules
-from peaksight.virtual_gpu.kernels.attention_backward import attention_temporaries
-from peaksight.virtual_gpu.kernels.indexing import embedding_backward_temporaries
-from peaksight.virtual_gpu.kernels.linalg import eigh_temporaries
-from peaksight.virtual_gpu.kernels.reductions import REDUCTIONS, reduction_split
+from peaksight.virtual_gpu.kernels import attention_backward, indexing, linalg, reductions
+from peaksight.virtual_gpu.kernels.temporaries import KernelCall, Rule, Temporaries
 
 aten = torch.ops.aten
 
@@ -43,6 +41,7 @@ UNPRICED = {
     aten._linalg_solve_ex.default: "linalg-workspace",
     aten.linalg_inv_ex.default: "linalg-workspace",
     aten.linalg_eig.default: "linalg-workspace",
+    aten._linalg_eigh.default: "linalg-workspace",
     aten.index_put_.default: "index-workspace",
     aten._index_put_impl_.default: "index-workspace",
     aten.sort.default: "index-workspace",
@@ -50,6 +49,9 @@ UNPRICED = {
     aten.topk.default: "index-workspace",
     aten.cumsum.default: "index-workspace",
 }
+TEMPORARIES: dict[object, Rule] = (
+    attention_backward.TEMPORARIES | indexing.TEMPORARIES | linalg.TEMPORARIES | reductions.TEMPORARIES
+)
 CUBLAS_WORKSPACE_BYTES = 32 * MIB
 SMALL_CUBLAS_WORKSPACE_BYTES = 8519680  # :4096:2:16:8
 SEPARATE_LT_WORKSPACE_BYTES = MIB
@@ -100,30 +102,32 @@ class CublasWorkspaces:
 class Workspaces:
     """Every hidden allocation that a rule knows."""
 
-    rules: DeviceRules
     ledger: Ledger
     cublas: CublasWorkspaces
     note_unpriced: Callable[[str], None]
 
-    def take(self, func: Any, args: tuple, kwargs: dict, in_backward: bool) -> None:
-        """`func` ran on the card and its outputs exist: take what its kernels take beside them."""
-        self.cublas.before_returning(func, args, in_backward)
-        if func in UNPRICED:
-            self.note_unpriced(UNPRICED[func])
-        temporaries = eigh_temporaries(func, args)
-        if temporaries is None:
-            self.note_unpriced("linalg-workspace")
-        else:
-            self._pass_through(temporaries, func.name())
-        for group in attention_temporaries(func, args):
-            self._pass_through(group, func.name())
-        self._pass_through(embedding_backward_temporaries(func, args), func.name())
-        if func in REDUCTIONS:
-            split = reduction_split(func, args, kwargs, self.rules.multi_processor_count)
-            self._pass_through((split.buffer_bytes, split.semaphore_bytes), func.name())
+    def take(self, call: KernelCall, in_backward: bool) -> None:
+        """An operator ran on the card and its outputs exist: take what its kernels take beside them."""
+        self.cublas.before_returning(call.func, call.args, in_backward)
+        rule = TEMPORARIES.get(call.func)
+        temporaries = rule(call) if rule is not None else None
+        if temporaries is not None:
+            self._pass_through(temporaries, call.func.name())
+        elif call.func in UNPRICED:
+            self.note_unpriced(UNPRICED[call.func])
 
-    def _pass_through(self, sizes: Iterable[int], op: str) -> None:
+    def _pass_through(self, temporaries: Temporaries, op: str) -> None:
         """Blocks that live for the length of one kernel."""
-        taken = [self.ledger.allocate(size, op, Role.WORKSPACE) for size in sizes if size]
+        taken: list[Birth] = []
+        for size in temporaries:
+            if size > 0:
+                taken.append(self.ledger.allocate(size, op, Role.WORKSPACE))
+            elif size < 0:
+                self.ledger.free(_last_of(taken, -size))
         for birth in reversed(taken):
             self.ledger.free(birth)
+
+
+def _last_of(taken: list[Birth], num_bytes: int) -> Birth:
+    position = max(index for index, birth in enumerate(taken) if birth.requested_bytes == num_bytes)
+    return taken.pop(position)

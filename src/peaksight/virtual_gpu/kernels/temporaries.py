@@ -1,0 +1,42 @@
+"""What a kernel takes from the caching allocator beside its results, and gives back before it returns.
+
+A rule is a function of one `KernelCall` that returns signed bytes in the order of the card: blocks taken are positive,
+blocks given back are negative. What is not given back explicitly is, at the end. A rule that does not know a case
+returns None: the case is then listed under *Not simulated*.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from peaksight.virtual_gpu.device_rules import DeviceRules
+
+Temporaries = Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCall:
+    """One operator that ran on the card: `func(*args, **kwargs)` returned `out`."""
+
+    func: Any
+    args: tuple
+    kwargs: dict
+    out: Any
+    rules: DeviceRules
+
+    def argument(self, name: str) -> Any:
+        """The value of the argument called `name`, its default where it was not given."""
+        for position, argument in enumerate(self.func._schema.arguments):
+            if argument.name == name:
+                if position < len(self.args):
+                    return self.args[position]
+                return self.kwargs.get(name, argument.default_value)
+        raise KeyError(f"{self.func} has no argument {name!r}")
+
+
+Rule = Callable[[KernelCall], Temporaries | None]
+
+
+def together(*sizes: int) -> Temporaries:
+    """Blocks that are alive at the same time, given back in reverse order."""
+    return (*sizes, *(-size for size in reversed(sizes)))

@@ -1,0 +1,65 @@
+"""What the engine does in place although the gradients are of a tensor subclass."""
+
+import pytest
+import torch
+
+from tests.virtual_gpu.cards import births_on, h100, requested
+
+pytestmark = pytest.mark.torch
+
+SIZE = 64 * 64 * 4
+
+
+class KeepsItsGradient(torch.autograd.Function):
+    """Twice its input; its backward remembers the gradient that it returns."""
+
+    kept = []  # noqa: RUF012
+
+    @staticmethod
+    def forward(ctx, x):
+        """Twice `x`."""
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        """Keep what is returned."""
+        KeepsItsGradient.kept.append(grad * 2)
+        return KeepsItsGradient.kept[-1]
+
+
+def backward_births(branches):
+    """The bytes taken in the backward of `branches(y)`, where y is no leaf."""
+    with h100() as gpu:
+        x = torch.randn(64, 64, device="cuda", requires_grad=True)
+        total = branches(x * 1) * 2
+        gradient = torch.ones_like(total)
+        with births_on(gpu) as births:
+            total.backward(gradient)
+    return requested(births)
+
+
+def test_gradients_are_summed_in_the_first_one():
+    """The factor 2, a product for each branch and the factor 1: no block for the sum."""
+    assert backward_births(lambda y: y * 2 + y * 3) == [SIZE] * 4
+
+
+def test_a_gradient_that_two_branches_share_is_left_alone():
+    """The gradient of y + y arrives twice as one tensor, so the sum is a new one."""
+    assert backward_births(lambda y: y + y) == [SIZE] * 3
+
+
+def test_a_gradient_that_the_script_holds_is_left_alone():
+    """The engine may not write into what a custom function remembers."""
+    assert backward_births(lambda y: y * 3 + KeepsItsGradient.apply(y)) == [SIZE] * 5
+    KeepsItsGradient.kept.clear()
+
+
+def test_create_graph_sums_out_of_place():
+    """With create_graph autograd must see the sum."""
+    with h100() as gpu:
+        x = torch.randn(64, 64, device="cuda", requires_grad=True)
+        total = (x * 2 + x * 3) * 2
+        gradient = torch.ones_like(total)
+        with births_on(gpu) as births:
+            torch.autograd.grad(total, x, gradient, create_graph=True)
+    assert requested(births) == [SIZE] * 4
