@@ -25,7 +25,7 @@ _OPERATORS = {aten.add.Tensor, *(operator for _, operator in FORMULAS)}
 
 
 def in_place_of(func: Any, args: tuple, kwargs: dict, mode_file: str) -> Any:
-    """What the card runs for `func(*args)`, dispatched by `mode_file`: `func`, or in a backward pass its in-place form."""
+    """What the card runs for `func`, which `mode_file` dispatches: itself, or in a backward pass its in-place form."""
     if func not in _OPERATORS or not called_by_engine(DISPATCH_FILES | {mode_file, __file__}):
         return func
     node = current_autograd_node()
