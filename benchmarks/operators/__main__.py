@@ -11,7 +11,9 @@ import torch
 from benchmarks.operators.cases import SOURCES, all_cases
 from benchmarks.operators.comparison import Difference, compare
 from benchmarks.operators.recording import RealCard, attempt, warm_up
+from peaksight.virtual_gpu.kernels import known_operators
 
+MEASURED_OPERATORS = Path(known_operators.__file__).with_name("measured_operators.txt")
 MEASURED = Path(__file__).parent / "h200_2.11+cu130_2026-11-28.jsonl.gz"
 
 
@@ -43,6 +45,15 @@ def show(measured: Path, only: str, containing: str, gpu: str, build: str, detai
     print("\n" + ", ".join(f"{count} {kind}" for kind, count in counts.most_common()))
 
 
+def known(measured: Path, gpu: str, build: str) -> None:
+    """Write the operators of the cases that take the same blocks, the list that the virtual card reads."""
+    seen: set[str] = set()
+    for source in SOURCES:
+        for difference in compare(measured, source, "", gpu, build):
+            seen |= difference.operators if difference.kind in ("same", "order") else set()
+    MEASURED_OPERATORS.write_text("".join(f"{name}\n" for name in sorted(seen)))
+
+
 def _print(difference: Difference) -> None:
     print(f"{difference.kind}: {difference.case} | {difference.signature[:300]}")
     for name, (real, virtual) in difference.events.items():
@@ -62,13 +73,16 @@ def main() -> None:
     measuring.add_argument("--num-parts", type=int, default=1)
     measuring.set_defaults(run=measure)
     comparing = commands.add_parser("compare")
-    comparing.add_argument("--measured", type=Path, default=MEASURED)
     comparing.add_argument("--only", default="", help=f"a source ({', '.join(SOURCES)}), or a source and a name")
     comparing.add_argument("--containing", default="", help="only cases whose signature contains this")
-    comparing.add_argument("--gpu", default="h200")
-    comparing.add_argument("--build", default="2.11+cu130")
     comparing.add_argument("--details", type=int, default=2)
     comparing.set_defaults(run=show)
+    listing = commands.add_parser("known")
+    for command in (comparing, listing):
+        command.add_argument("--measured", type=Path, default=MEASURED)
+        command.add_argument("--gpu", default="h200")
+        command.add_argument("--build", default="2.11+cu130")
+    listing.set_defaults(run=known)
     arguments = vars(parser.parse_args())
     arguments.pop("run")(**arguments)
 

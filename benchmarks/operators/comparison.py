@@ -5,12 +5,14 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.operators.cases import Case, all_cases
 from benchmarks.operators.recording import VirtualCard, attempt, peak, warm_up
 from peaksight.gpus import find_card
 from peaksight.virtual_gpu.card import VirtualGpu
 from peaksight.virtual_gpu.device_rules import rules_for
+from peaksight.virtual_gpu.kernels.known_operators import family
 
 MANY_STEPS = 10**9
 
@@ -25,6 +27,7 @@ class Difference:
     kind: str
     events: dict[str, tuple[list[int] | None, list[int] | None]]
     error: str
+    operators: frozenset[str]
 
 
 def compare(measured: Path, only: str, containing: str, gpu: str, build: str) -> Iterator[Difference]:
@@ -33,11 +36,27 @@ def compare(measured: Path, only: str, containing: str, gpu: str, build: str) ->
     card = find_card(gpu)
     with VirtualGpu(card, rules_for(build, card), max_steps=MANY_STEPS) as virtual_gpu:
         warm_up()
+        ran = _operators_of(virtual_gpu)
         for case in all_cases((only.split()[0],) if only else (), only.split()[1] if " " in only else ""):
             real = truth.get(case.key)
             if real is not None and real["signature"] == case.signature:
-                yield _judge(case, real, attempt(case, VirtualCard(virtual_gpu), times=1))
+                ran.clear()
+                virtual = attempt(case, VirtualCard(virtual_gpu), times=1)
+                yield _judge(case, real, virtual, frozenset(ran))
             virtual_gpu.ledger.births.clear()
+
+
+def _operators_of(gpu: VirtualGpu) -> set[str]:
+    """A set that grows by the family of every operator that runs on `gpu`."""
+    ran: set[str] = set()
+    after = gpu.after
+
+    def noted(func: Any, *rest: Any) -> None:
+        ran.add(family(func))
+        after(func, *rest)
+
+    gpu.after = noted  # type: ignore[method-assign]
+    return ran
 
 
 def _read(measured: Path, only: str, containing: str) -> Iterator[tuple[str, dict]]:
@@ -48,12 +67,12 @@ def _read(measured: Path, only: str, containing: str) -> Iterator[tuple[str, dic
                 yield record.get("case", ""), record
 
 
-def _judge(case: Case, real: dict, virtual: dict) -> Difference:
+def _judge(case: Case, real: dict, virtual: dict, operators: frozenset[str]) -> Difference:
     pairs = {name: (real[name], virtual.get(name)) for name in ("forward", "backward")}
     kind = "error" if "error" in virtual else _worst(*(_kind(*pair) for pair in pairs.values()))
     return Difference(
         case=case.key, name=f"{case.source} {case.name}", signature=case.signature, kind=kind, events=pairs,
-        error=virtual.get("error", ""),
+        error=virtual.get("error", ""), operators=operators,
     )  # fmt: skip
 
 
