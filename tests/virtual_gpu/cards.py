@@ -53,3 +53,15 @@ def peak_of(gpu, run):
 def slugs(gpu):
     """What the run approximated."""
     return [approximation.slug for approximation in gpu.approximations.records()]
+
+
+@contextmanager
+def events_on(gpu):
+    """The bytes taken (positive) and given back (negative) inside the `with`, in order."""
+    events = []
+    ledger = gpu.ledger
+    first = ledger._tick
+    yield events
+    taken = [(birth.born, birth.requested_bytes) for birth in ledger.births]
+    freed = [(birth.died, -birth.requested_bytes) for birth in ledger.births if birth.died is not None]
+    events.extend(num_bytes for tick, num_bytes in sorted(taken + freed) if tick > first)

@@ -63,3 +63,33 @@ def test_create_graph_sums_out_of_place():
         with births_on(gpu) as births:
             torch.autograd.grad(total, x, gradient, create_graph=True)
     assert requested(births) == [SIZE] * 4
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        lambda x: x.gather(1, torch.zeros(64, 2, dtype=torch.int64, device="cuda")),
+        lambda x: x.index_select(1, torch.zeros(2, dtype=torch.int64, device="cuda")),
+        lambda x: x.take(torch.zeros(64, 2, dtype=torch.int64, device="cuda")),
+        lambda x: x.topk(2).values,
+        lambda x: x.max(1, keepdim=True).values,
+    ],
+)
+def test_gradients_of_a_selection_are_scattered_into_zeros(select):
+    """One block as large as the input."""
+    with h100() as gpu:
+        selected = select(torch.randn(64, 64, device="cuda", requires_grad=True))
+        gradient = torch.ones_like(selected)
+        with births_on(gpu) as births:
+            selected.backward(gradient)
+    assert requested(births).count(SIZE) == 1
+
+
+def test_a_formula_that_adds_is_left_alone():
+    """The gradient of atan2 adds two squares into a third tensor."""
+    with h100() as gpu:
+        angle = torch.atan2(*(torch.randn(64, 64, device="cuda", requires_grad=True) for _ in range(2)))
+        gradient = torch.ones_like(angle)
+        with births_on(gpu) as births:
+            angle.backward(gradient)
+    assert [birth.op for birth in births].count("aten::add.Tensor") == 1

@@ -28,7 +28,9 @@ from peaksight.virtual_gpu.device_requests import DeviceRequests
 from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.kernels import composites, convolution
 from peaksight.virtual_gpu.kernels.dynamic_shapes import shape_rules
+from peaksight.virtual_gpu.kernels.explicit_composites import explicit_rules
 from peaksight.virtual_gpu.kernels.fake_kernels import fake_kernels
+from peaksight.virtual_gpu.kernels.losses import loss_rules
 from peaksight.virtual_gpu.kernels.temporaries import KernelCall
 from peaksight.virtual_gpu.kernels.workspaces import CublasWorkspaces, Workspaces
 from peaksight.virtual_gpu.mode import VirtualGpuMode, device_storages
@@ -77,7 +79,7 @@ class VirtualGpu:
         patches = self._patches.__enter__()
         dynamo.install(patches)
         rules = composites.composite_rules(self.rules, self.approximations.note)
-        mode = VirtualGpuMode(self, rules, shape_rules() | fake_kernels())
+        mode = VirtualGpuMode(self, rules | explicit_rules() | loss_rules(), shape_rules() | fake_kernels())
         requests = DeviceRequests()
         parameters = Parameters(self.ledger, self.loop.modules)
         torch_answers.install(patches, self.ledger, self.approximations, self._lines)
@@ -110,8 +112,8 @@ class VirtualGpu:
             role = Role.INPUT if self._is_input(func, args) else Role.UNMARKED
             for storage in device_storages(func, out, self):
                 self.ledger.born(storage, func.name(), role)
-        elif func in _RESIZES:
-            for storage in device_storages(func, args[0], self):
+        elif _may_resize(func):
+            for storage in device_storages(func, out, self):
                 self.ledger.resized(storage, func.name())
         if _on_card(out):
             call = KernelCall(func, args, kwargs, out, self.rules)
@@ -153,6 +155,12 @@ def _takes_no_tensor(func: Any) -> bool:
 
 
 _RESIZES = {torch.ops.aten.resize_.default, torch.ops.aten.resize_as_.default, torch.ops.aten.set_.source_Tensor}
+
+
+@cache
+def _may_resize(func: Any) -> bool:
+    """Whether `func` may change the size of the storage that it returns: an output given with `out=`, too."""
+    return func in _RESIZES or any(argument.is_out for argument in func._schema.arguments)
 
 
 @cache

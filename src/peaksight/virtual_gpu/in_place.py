@@ -17,11 +17,36 @@ from peaksight.virtual_gpu.torch_private import (
 
 aten = torch.ops.aten
 
-# torch/csrc/autograd/FunctionsManual.cpp: the operator that the formula of a node calls out of place for a subclass.
-FORMULAS: dict[tuple[str, Any], Any] = {}
+# Of a node: the operators that its formula calls out of place for a subclass, with what it calls for a plain tensor.
+# torch/csrc/autograd/FunctionsManual.cpp:
+_LOGITS = {aten.sub.Tensor: aten.sub_.Tensor, aten.mul.Tensor: aten.mul_.Tensor}
+_BOTH = {aten.logical_and.default: aten.logical_and_.default}
+# ATen/native/ReduceOpsUtils.h, ReduceOps.cpp and TensorAdvancedIndexing.cpp:
+_SCATTER = {aten.scatter.src: aten.scatter_.src}
+_SCATTER_ADD = {aten.scatter_add.default: aten.scatter_add_.default}
+FORMULAS: dict[str, dict[Any, Any]] = {
+    "BinaryCrossEntropyWithLogitsBackward0": _LOGITS,
+    "BinaryCrossEntropyBackward0": {aten.mul.Tensor: aten.mul_.Tensor},
+    "ClampBackward0": _BOTH | {aten.logical_or.default: aten.logical_or_.default},
+    **dict.fromkeys(("MaxBackward1", "MinBackward1", "MedianBackward0", "NanmedianBackward0"), _BOTH),
+    **dict.fromkeys(("MaxBackward0", "MinBackward0", "MedianBackward1", "NanmedianBackward1"), _SCATTER),
+    **dict.fromkeys(("ModeBackward0", "KthvalueBackward0", "TopkBackward0"), _SCATTER),
+    **dict.fromkeys(("SortBackward0", "SortBackward1"), _SCATTER),
+    **dict.fromkeys(("CummaxBackward0", "CumminBackward0", "GatherBackward0"), _SCATTER_ADD),
+    "IndexBackward0": {aten.index_put.default: aten._index_put_impl_.default},
+    "IndexSelectBackward0": {aten.index_add.default: aten.index_add_.default},
+    "TakeBackward0": {aten.put.default: aten.put_.default},
+}
 # Nodes whose formulas add two tensors out of place on the card, too: their sums are not the engine's.
-ADDING_FORMULAS = frozenset({"Atan2Backward0"})
-_OPERATORS = {aten.add.Tensor, *(operator for _, operator in FORMULAS)}
+ADDING_FORMULAS = frozenset(
+    {
+        "Atan2Backward0", "LogcumsumexpBackward0", "StdMeanBackward0", "VarMeanBackward0",
+        "LinalgCholeskyExBackward0", "LinalgLstsqBackward0", "LinalgLuBackward0", "LinalgLuFactorExBackward0",
+        "LinalgLuSolveBackward0", "LinalgPinvBackward0", "LinalgQrBackward0", "LinalgSvdBackward0",
+        "LuUnpackBackward0", "TriangularSolveBackward0",
+    }
+)  # fmt: skip
+_OPERATORS = {aten.add.Tensor, *(operator for operators in FORMULAS.values() for operator in operators)}
 
 
 def in_place_of(func: Any, args: tuple, kwargs: dict, mode_file: str) -> Any:
@@ -32,7 +57,8 @@ def in_place_of(func: Any, args: tuple, kwargs: dict, mode_file: str) -> Any:
     name = "" if node is None else node.name()
     if func is aten.add.Tensor:
         return aten.add_.Tensor if name not in ADDING_FORMULAS and _accumulates(args, kwargs) else func
-    return FORMULAS.get((name, func), func)
+    in_place = FORMULAS.get(name, {}).get(func)
+    return in_place if in_place is not None and is_last_reference(args) else func
 
 
 def _accumulates(args: tuple, kwargs: dict) -> bool:

@@ -73,9 +73,12 @@ class VirtualGpuMode(FakeTensorMode):
     def _on_card(self, func: Any, types: Any, args: Any, kwargs: dict) -> Any:
         if func is aten._local_scalar_dense.default:
             return values.read_scalar(args[0], lambda: self._observer.made_up("value"))
-        if func in self._rules or (_is_composite(func) and func.name() not in self._shapes):
+        steps = self._steps(func)
+        if steps is not None:
             with self:
-                return self._rules[func](*args, **kwargs) if func in self._rules else func.decompose(*args, **kwargs)
+                out = steps(*args, **kwargs)
+            if out is not NotImplemented:
+                return out
         if self._leaves_the_card(func, args, kwargs):
             return values.host_copy(args[0]).to(kwargs.get("dtype") or args[0].dtype)
         func = in_place_of(func, args, kwargs, __file__)
@@ -89,6 +92,12 @@ class VirtualGpuMode(FakeTensorMode):
             if _writes_to_host(func, args):
                 return args[0]
         return out
+
+    def _steps(self, func: Any) -> Callable | None:
+        """What the card runs in place of `func`; it may return NotImplemented for a call that is one kernel."""
+        if func in self._rules:
+            return self._rules[func]
+        return func.decompose if _is_composite(func) and func.name() not in self._shapes else None
 
     def _cache_key(self, state: Any, func: Any, args: Any, kwargs: Any) -> Any:
         return cache_key(func, args, kwargs)

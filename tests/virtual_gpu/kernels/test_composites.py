@@ -188,3 +188,23 @@ def test_isfinite(virtual_gpu):
         torch.isfinite(x)
 
     assert [4 * NUMEL, NUMEL, NUMEL, NUMEL] == requested(births)
+
+
+def test_linear_of_a_transposed_input_adds_its_bias_in_place(virtual_gpu):
+    """A copy of the input and the output (H200: 4,194,304 and 6,291,456 bytes), no third block for the bias."""
+    layer = nn.Linear(256, 384).cuda()
+    x = torch.randn(256, 16, 256, device="cuda").transpose(0, 1)
+    with births_on(virtual_gpu) as births:
+        layer(x)
+
+    assert [4194304, 6291456] == requested(b for b in births if b.op != "cublas workspace")
+
+
+def test_bilinear_runs_in_steps(virtual_gpu):
+    """An output, then for each of 32 features a product and its sum (H200: 65536, and 49152 with 1024)."""
+    inputs = (torch.randn(256, 32, device="cuda"), torch.randn(256, 48, device="cuda"))
+    weight = torch.randn(64, 32, 48, device="cuda")
+    with births_on(virtual_gpu) as births:
+        F.bilinear(*inputs, weight)
+
+    assert [65536, 49152, 1024, 49152, 1024] == requested(b for b in births if "workspace" not in b.op)[:5]

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from peaksight.virtual_gpu.device_rules import DeviceRules
+from peaksight.virtual_gpu.kernels.losses import ctc_loss
 from peaksight.virtual_gpu.kernels.sdpa import attention
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.values import assume
@@ -35,6 +36,8 @@ def composite_rules(rules: DeviceRules, note: Callable[[str], None]) -> dict[Any
         aten.scaled_dot_product_attention.default: attention(rules),
         aten.dropout.default: _dropout,
         aten.isfinite.default: _isfinite,
+        aten.linear.default: _linear,
+        aten.ctc_loss.Tensor: ctc_loss,
     }
 
 
@@ -75,3 +78,10 @@ def fused_rms_norm(
 def _isfinite(input: torch.Tensor) -> torch.Tensor:
     """A run that works is finite: loops that skip a step without it do not."""
     return assume(aten.isfinite.default.decompose(input), True)
+
+
+def _linear(input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+    """Where the input cannot be flattened, the bias is added in place: ATen/native/Linear.cpp."""
+    if bias is None or input.dim() == 2 or (input.is_contiguous() and (input.dim() == 3 or bias.dim() == 1)):
+        return aten.linear.default.decompose(input, weight, bias)
+    return torch.matmul(input, weight.t()).add_(bias)

@@ -23,6 +23,8 @@ def fake_kernels() -> dict[str, Callable]:
         "aten::_nested_tensor_from_mask_left_aligned": _is_left_aligned,
         "aten::_ctc_loss_backward": _like_second_argument,
         "aten::_ctc_loss_backward.Tensor": _like_second_argument,
+        "aten::multi_margin_loss_backward": _like_second_argument,
+        "aten::multilabel_margin_loss_backward": _like_second_argument,
         "aten::allclose": _comparison(torch.allclose),
         "aten::equal": _comparison(torch.equal),
         **dict.fromkeys(IN_PLACE, lambda mode, run, args, kwargs: None),

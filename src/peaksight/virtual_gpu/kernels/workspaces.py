@@ -13,7 +13,7 @@ from peaksight.records import Role
 from peaksight.units import MIB
 from peaksight.virtual_gpu.births import Birth, Ledger
 from peaksight.virtual_gpu.device_rules import DeviceRules
-from peaksight.virtual_gpu.kernels import attention_backward, indexing, linalg, reductions
+from peaksight.virtual_gpu.kernels import attention_backward, indexing, linalg, losses, reductions
 from peaksight.virtual_gpu.kernels.temporaries import KernelCall, Rule, Temporaries
 
 aten = torch.ops.aten
@@ -50,7 +50,11 @@ UNPRICED = {
     aten.cumsum.default: "index-workspace",
 }
 TEMPORARIES: dict[object, Rule] = (
-    attention_backward.TEMPORARIES | indexing.TEMPORARIES | linalg.TEMPORARIES | reductions.TEMPORARIES
+    attention_backward.TEMPORARIES
+    | indexing.TEMPORARIES
+    | linalg.TEMPORARIES
+    | losses.TEMPORARIES
+    | reductions.TEMPORARIES
 )
 CUBLAS_WORKSPACE_BYTES = 32 * MIB
 SMALL_CUBLAS_WORKSPACE_BYTES = 8519680  # :4096:2:16:8

@@ -1,0 +1,35 @@
+"""Operators that are one for autograd and several for the card: their C++ composites run, step by step.
+
+A fake kernel gives such an operator's result at once and so misses what its steps take on the way. Their C++ functions
+(dispatch key CompositeExplicitAutograd and its NonFunctional twin in native_functions.yaml) are the same on any device.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+aten = torch.ops.aten
+
+KEYS = (
+    torch._C.DispatchKey.CompositeExplicitAutograd,
+    torch._C.DispatchKey.CompositeExplicitAutogradNonFunctional,
+)
+OPERATORS = (
+    aten.binary_cross_entropy_with_logits.default,
+    aten.soft_margin_loss.default,
+    aten.soft_margin_loss.out,
+    aten.soft_margin_loss_backward.default,
+    aten.soft_margin_loss_backward.grad_input,
+    aten._trilinear.default,
+)
+
+
+def explicit_rules() -> dict[Any, Callable]:
+    """The C++ function of each of these operators."""
+    return {op: _stepwise(op) for op in OPERATORS}
+
+
+def _stepwise(op: Any) -> Callable:
+    key = next(key for key in KEYS if op.has_kernel_for_dispatch_key(key))
+    return lambda *args, **kwargs: op._op_dk(key, *args, **kwargs)
