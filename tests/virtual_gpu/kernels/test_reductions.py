@@ -5,7 +5,7 @@ import torch
 
 from peaksight.virtual_gpu.kernels.reductions import Split, coalesced, split_reduction
 
-from ..cards import births_on, h100, requested
+from ..cards import births_on, card_of, events_on, h100, requested
 
 pytestmark = pytest.mark.torch
 
@@ -96,3 +96,33 @@ def test_gradient_of_a_bias():
             out.backward(torch.empty_like(out))
 
     assert 12_582_912 in requested(b for b in births if b.op == "aten::sum.dim_IntList")
+
+
+ROWS = (4096, 768)
+LONG = (100_000, 64)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "reduce", "expected"),
+    [
+        (ROWS, torch.float32, lambda x: x.amax(0), [3072, 25_165_824, 24, -24, -25_165_824]),
+        (ROWS, torch.float16, lambda x: x.amax(0), [1536, 12_582_912, 24, -24, -12_582_912]),
+        (ROWS, torch.float16, lambda x: x.max(), [2, 768, 4, -4, -768]),
+        (LONG, torch.float16, lambda x: x.any(), [1, 1056, 4, -4, -1056]),
+        (ROWS, torch.float32, lambda x: x.argmax(0), [6144, 100_663_296, 24, -24, -100_663_296]),
+        (LONG, torch.float16, lambda x: x.max(0)[0], [128, 512, 51_249_152, 4, -4, -51_249_152, -512]),
+        (ROWS, torch.float32, lambda x: x.var(0), [3072, 100_663_296, 24, -24, -100_663_296]),
+        (LONG, torch.bfloat16, lambda x: x.std(), [2, 8448, 4, -4, -8448]),
+        (LONG, torch.bool, lambda x: x.sum(0), [512, 51_200_000, 25_624_576, 4, -4, -25_624_576, -51_200_000]),
+        (ROWS, torch.bool, lambda x: x.sum(-1), [32_768, 25_165_824, -25_165_824]),
+    ],
+)
+def test_accumulators(shape, dtype, reduce, expected):
+    """The type in which each operator accumulates; a mask is summed up as int64 (H200, torch 2.11+cu130)."""
+    with card_of("h200") as gpu:
+        x = torch.zeros(shape, device="cuda", dtype=dtype)
+        with events_on(gpu) as events:
+            reduced = reduce(x)
+
+    assert expected == events
+    assert reduced.device.type == "cuda"

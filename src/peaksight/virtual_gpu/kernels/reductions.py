@@ -4,12 +4,14 @@ A sum over many rows with few outputs (the gradient of a bias) is divided among 
 partial results in a buffer from the caching allocator, beside one semaphore for each column of blocks.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import torch
 
+from peaksight.virtual_gpu.kernels.layouts import contiguous_copies, row_major, strides_of_copy
 from peaksight.virtual_gpu.kernels.temporaries import KernelCall, Rule, Temporaries, together
 
 aten = torch.ops.aten
@@ -20,24 +22,7 @@ VECTOR = 4
 MIN_VALUES_PER_THREAD = 16
 MAX_VALUES_PER_THREAD = 256
 SEMAPHORE_BYTES = 4
-
-REDUCTIONS = {
-    aten.sum.dim_IntList,
-    aten.sum.default,
-    aten.mean.dim,
-    aten.mean.default,
-    aten.linalg_vector_norm.default,
-    aten.norm.ScalarOpt_dim,
-    aten.norm.Scalar,
-    aten.amax.default,
-    aten.amin.default,
-    aten.any.default,
-    aten.any.dim,
-    aten.all.default,
-    aten.all.dim,
-    aten.prod.default,
-    aten.prod.dim_int,
-}
+LOW_PRECISION = (torch.float16, torch.bfloat16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +43,7 @@ def last_pow2(n: int) -> int:
     return 1 << (max(n, 1).bit_length() - 1)
 
 
-def coalesced(shape: list[int], strides: list[int], dims: list[int]) -> list[tuple[int, int]]:
+def coalesced(shape: Sequence[int], strides: Sequence[int], dims: list[int]) -> list[tuple[int, int]]:
     """(size, stride) of `dims` by ascending stride, neighbours that lie one behind the other taken as one."""
     merged: list[tuple[int, int]] = []
     for stride, size in sorted((strides[d], shape[d]) for d in dims if shape[d] != 1):
@@ -70,8 +55,9 @@ def coalesced(shape: list[int], strides: list[int], dims: list[int]) -> list[tup
 
 
 def split_reduction(
-    shape: list[int], strides: list[int], dims: list[int], num_multiprocessors: int, accumulator_bytes: int = 4
-) -> Split:
+    shape: Sequence[int], strides: Sequence[int], dims: list[int], num_multiprocessors: int,
+    accumulator_bytes: int = 4,
+) -> Split:  # fmt: skip
     """How the card divides the reduction of a tensor (`strides` in elements) over `dims`."""
     reduced = coalesced(shape, strides, dims)
     kept = coalesced(shape, strides, [d for d in range(len(shape)) if d not in dims])
@@ -134,15 +120,100 @@ def _divide(
     return Split(accumulator_bytes * num_outputs * blocks * lanes, SEMAPHORE_BYTES * columns)
 
 
-def reduction(call: KernelCall) -> Temporaries:
-    """The buffers of one of `REDUCTIONS`."""
-    tensor = call.args[0]
+def split_sum(
+    shape: Sequence[int], strides: Sequence[int], dims: list[int], dtype: torch.dtype, num_multiprocessors: int
+) -> list[int]:
+    """The buffers of a sum of numbers of `dtype`."""
+    return _buffers(shape, strides, dims, num_multiprocessors, sum_bytes(dtype))
+
+
+def _buffers(
+    shape: Sequence[int], strides: Sequence[int], dims: list[int], num_multiprocessors: int, accumulator_bytes: int
+) -> list[int]:
+    split = split_reduction(shape, strides, dims, num_multiprocessors, accumulator_bytes)
+    return [size for size in (split.buffer_bytes, split.semaphore_bytes) if size]
+
+
+# What a thread block leaves in the buffer for each output: the accumulator of the operator.
+
+
+def sum_bytes(dtype: torch.dtype) -> int:
+    """A sum or product: half precision is summed up in single."""
+    return 4 if dtype in LOW_PRECISION else dtype.itemsize
+
+
+def norm_bytes(dtype: torch.dtype) -> int:
+    """A norm: a real number also of complex ones."""
+    return sum_bytes(dtype) // (1 + dtype.is_complex)
+
+
+def extremum_bytes(dtype: torch.dtype) -> int:
+    """An extremum or a truth value: in the type of the input."""
+    return dtype.itemsize
+
+
+def both_extrema_bytes(dtype: torch.dtype) -> int:
+    """A minimum and a maximum."""
+    return 2 * dtype.itemsize
+
+
+def position_bytes(dtype: torch.dtype) -> int:
+    """An extremum with its int64 position: a padded pair."""
+    return 16
+
+
+def moments_bytes(dtype: torch.dtype) -> int:
+    """Mean, squared deviations, and the count as an integer and as a number: ATen/native/SharedReduceOps.h."""
+    return 32 if dtype == torch.float64 else 16
+
+
+ACCUMULATORS: dict[Any, Callable[[torch.dtype], int]] = {
+    **dict.fromkeys((aten.linalg_vector_norm.default, aten.norm.ScalarOpt_dim, aten.norm.Scalar), norm_bytes),
+    **dict.fromkeys((aten.max.default, aten.min.default, aten.amax.default, aten.amin.default), extremum_bytes),
+    **dict.fromkeys((aten.any.default, aten.any.dim, aten.any.dims), extremum_bytes),
+    **dict.fromkeys((aten.all.default, aten.all.dim, aten.all.dims), extremum_bytes),
+    aten.aminmax.default: both_extrema_bytes,
+    **dict.fromkeys((aten.argmax.default, aten.argmin.default, aten.max.dim, aten.min.dim), position_bytes),
+    **dict.fromkeys((aten.var.correction, aten.std.correction), moments_bytes),
+    **dict.fromkeys((aten.var_mean.correction, aten.std_mean.correction), moments_bytes),
+}
+SUMS = (
+    aten.sum.default, aten.sum.dim_IntList, aten.nansum.default, aten.mean.default, aten.mean.dim,
+    aten.prod.default, aten.prod.dim_int,
+)  # fmt: skip
+TRUTHS = (
+    aten.any.default, aten.any.dim, aten.any.dims, aten.all.default, aten.all.dim, aten.all.dims,
+)  # fmt: skip
+# Their kernels take the whole tensor as one row.
+OF_ALL = (aten.max.default, aten.min.default, aten.argmax.default, aten.argmin.default)
+
+
+def sum_(call: KernelCall) -> Temporaries:
+    """A sum, mean or product: of a copy in the type of the result, but for half precision in single.
+
+    ATen/native/ReduceOpsUtils.h, `make_reduction`: summing up a mask takes eight bytes for each of its elements.
+    """
+    tensor, dtype = call.args[0], call.out.dtype
+    if tensor.dtype in LOW_PRECISION and dtype == torch.float32:
+        dtype = tensor.dtype
+    is_copied = dtype != tensor.dtype
+    strides = strides_of_copy(tensor) if is_copied else tensor.stride()
     dims = _reduced_dims(call.func, call.args, call.kwargs, tensor.dim())
-    wide = tensor.dtype in (torch.float64, torch.int64, torch.complex64)
-    split = split_reduction(
-        list(tensor.shape), list(tensor.stride()), dims, call.rules.multi_processor_count, 8 if wide else 4
-    )
-    return together(*filter(None, (split.buffer_bytes, split.semaphore_bytes)))
+    buffers = split_sum(tensor.shape, strides, dims, dtype, call.rules.multi_processor_count)
+    return together(*([tensor.numel() * dtype.itemsize] if is_copied and tensor.numel() else []), *buffers)
+
+
+def reduction(call: KernelCall) -> Temporaries:
+    """The buffers of one of `ACCUMULATORS`."""
+    tensor = call.args[0]
+    if call.func in TRUTHS and tensor.numel() == 1:
+        return together(*([1] if tensor.dtype != torch.bool else []))
+    dims = _reduced_dims(call.func, call.args, call.kwargs, tensor.dim())
+    copies = contiguous_copies(tensor) if call.func in OF_ALL and len(dims) == tensor.dim() else []
+    strides = row_major(tensor.shape) if copies else tensor.stride()
+    accumulator_bytes = ACCUMULATORS[call.func](tensor.dtype)
+    buffers = _buffers(tensor.shape, strides, dims, call.rules.multi_processor_count, accumulator_bytes)
+    return together(*copies, *buffers)
 
 
 def _reduced_dims(func: Any, args: tuple, kwargs: dict, ndim: int) -> list[int]:
@@ -156,4 +227,4 @@ def _reduced_dims(func: Any, args: tuple, kwargs: dict, ndim: int) -> list[int]:
     return [d % ndim for d in (dim if isinstance(dim, (list, tuple)) else [dim])] if ndim else []
 
 
-TEMPORARIES: dict[object, Rule] = dict.fromkeys(REDUCTIONS, reduction)
+TEMPORARIES: dict[object, Rule] = dict.fromkeys(SUMS, sum_) | dict.fromkeys(ACCUMULATORS, reduction)
