@@ -5,31 +5,35 @@ import gzip
 import json
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 
-from benchmarks.operators.cases import SOURCES, all_cases
-from benchmarks.operators.comparison import Difference, compare
+from benchmarks.operators.cases import SOURCES, all_cases, selection
 from benchmarks.operators.recording import RealCard, attempt, warm_up
-from peaksight.virtual_gpu.kernels import known_operators
 
-MEASURED_OPERATORS = Path(known_operators.__file__).with_name("measured_operators.txt")
+if TYPE_CHECKING:
+    from benchmarks.operators.comparison import Difference
+
+ONLY = f"a source ({', '.join(SOURCES)}), or a source and the beginning of a name"
 MEASURED = Path(__file__).parent / "h200_2.11+cu130_2026-11-28.jsonl.gz"
 
 
-def measure(out: Path, part: int, num_parts: int) -> None:
+def measure(out: Path, only: str, part: int, num_parts: int) -> None:
     """Write one JSON line a case: what it allocates the second time on this machine's GPU."""
     warm_up()
     with gzip.open(out, "wt") as file:
         facts = {"card": torch.cuda.get_device_name(), "torch": torch.__version__}
         print(json.dumps(facts | {"cudnn": torch.backends.cudnn.version()}), file=file)
-        for case in all_cases(part=part, num_parts=num_parts):
+        for case in all_cases(*selection(only), part=part, num_parts=num_parts):
             events = attempt(case, RealCard(), times=2)
             print(json.dumps({"case": case.key, "signature": case.signature} | events), file=file, flush=True)
 
 
 def show(measured: Path, only: str, containing: str, gpu: str, build: str, details: int) -> None:
     """Print how many cases allocate the same, and up to `details` of the others for each operator."""
+    from benchmarks.operators.comparison import compare
+
     counts: Counter[str] = Counter()
     shown: Counter[str] = Counter()
     for difference in compare(measured, only, containing, gpu, build):
@@ -47,14 +51,18 @@ def show(measured: Path, only: str, containing: str, gpu: str, build: str, detai
 
 def known(measured: Path, gpu: str, build: str) -> None:
     """Write the operators of the cases that take the same blocks, the list that the virtual card reads."""
+    from benchmarks.operators.comparison import compare
+    from peaksight.virtual_gpu.kernels import known_operators
+
     seen: set[str] = set()
     for source in SOURCES:
         for difference in compare(measured, source, "", gpu, build):
             seen |= difference.operators if difference.kind in ("same", "order") else set()
-    MEASURED_OPERATORS.write_text("".join(f"{name}\n" for name in sorted(seen)))
+    listed = Path(known_operators.__file__).with_name("measured_operators.txt")
+    listed.write_text("".join(f"{name}\n" for name in sorted(seen)))
 
 
-def _print(difference: Difference) -> None:
+def _print(difference: "Difference") -> None:
     print(f"{difference.kind}: {difference.case} | {difference.signature[:300]}")
     for name, (real, virtual) in difference.events.items():
         if real != virtual:
@@ -69,11 +77,12 @@ def main() -> None:
     commands = parser.add_subparsers(required=True)
     measuring = commands.add_parser("measure")
     measuring.add_argument("out", type=Path)
+    measuring.add_argument("--only", default="", help=ONLY)
     measuring.add_argument("--part", type=int, default=0)
     measuring.add_argument("--num-parts", type=int, default=1)
     measuring.set_defaults(run=measure)
     comparing = commands.add_parser("compare")
-    comparing.add_argument("--only", default="", help=f"a source ({', '.join(SOURCES)}), or a source and a name")
+    comparing.add_argument("--only", default="", help=ONLY)
     comparing.add_argument("--containing", default="", help="only cases whose signature contains this")
     comparing.add_argument("--details", type=int, default=2)
     comparing.set_defaults(run=show)

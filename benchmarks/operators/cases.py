@@ -14,12 +14,13 @@ import torch
 import torch.testing._internal.common_methods_invocations as invocations
 from torch.testing._internal.common_modules import module_db
 from torch.testing._internal.common_optimizers import optim_db
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 from benchmarks.operators.layers import LAYERS
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.int64, torch.bool)
 MAX_SAMPLES = 12
+MAX_SAMPLE_BYTES = 1 << 26
 # The sizes that PyTorch's samples are built from, as its tests have them and larger: below 512 bytes every
 # block is alike.
 SIZES = {"small": (5, 10, 20), "large": (24, 40, 64)}
@@ -56,6 +57,12 @@ def all_cases(sources: Iterable[str] = (), name: str = "", part: int = 0, num_pa
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield from maker()
+
+
+def selection(only: str) -> tuple[list[str], str]:
+    """The sources and the beginning of a name in `only`: "layer norms" is ["layer"], "norms"; "" is everything."""
+    source, _, name = only.partition(" ")
+    return [source] if source else [], name
 
 
 def describe(value: Any) -> str:
@@ -99,7 +106,7 @@ def _of_operator(op: Any, size: str, lengths: tuple[int, int, int]) -> Iterator[
             continue
         finally:
             invocations.S, invocations.M, invocations.L = before
-        for index, sample in enumerate(samples):
+        for index, sample in samples:
             yield Case(
                 source="operator", name=op.full_name, dtype=str(dtype)[6:], size=size, index=index,
                 signature=describe([sample.input, sample.args, sample.kwargs]),
@@ -107,10 +114,17 @@ def _of_operator(op: Any, size: str, lengths: tuple[int, int, int]) -> Iterator[
             )  # fmt: skip
 
 
-def _samples(op: Any, dtype: torch.dtype) -> list[Any]:
+def _samples(op: Any, dtype: torch.dtype) -> list[tuple[int, Any]]:
+    """The first samples with their positions, without those that would fill the host's memory."""
     _seed()
     needs_grad = dtype.is_floating_point and op.supports_autograd
-    return list(islice(op.sample_inputs("cpu", dtype, requires_grad=needs_grad), MAX_SAMPLES))
+    samples = op.sample_inputs("cpu", dtype, requires_grad=needs_grad)
+    return [(i, s) for i, s in enumerate(islice(samples, MAX_SAMPLES)) if _num_bytes(s) <= MAX_SAMPLE_BYTES]
+
+
+def _num_bytes(sample: Any) -> int:
+    leaves = tree_leaves((sample.input, sample.args, sample.kwargs))
+    return sum(leaf.nbytes for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided)
 
 
 def _call(op: Any, sample: Any) -> Callable[[], Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.operators.cases import Case, all_cases
+from benchmarks.operators.cases import Case, all_cases, selection
 from benchmarks.operators.recording import VirtualCard, attempt, peak, warm_up
 from peaksight.gpus import find_card
 from peaksight.virtual_gpu.card import VirtualGpu
@@ -37,7 +37,7 @@ def compare(measured: Path, only: str, containing: str, gpu: str, build: str) ->
     with VirtualGpu(card, rules_for(build, card), max_steps=MANY_STEPS) as virtual_gpu:
         warm_up()
         ran = _operators_of(virtual_gpu)
-        for case in all_cases((only.split()[0],) if only else (), only.split()[1] if " " in only else ""):
+        for case in all_cases(*selection(only)):
             real = truth.get(case.key)
             if real is not None and real["signature"] == case.signature:
                 ran.clear()

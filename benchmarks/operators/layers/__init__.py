@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterator
 
 from benchmarks.operators.layers.attention import attention, transformers
+from benchmarks.operators.layers.convolutions import convolutions, network_convolutions
 from benchmarks.operators.layers.detection import detection
-from benchmarks.operators.layers.images import convolutions, images
+from benchmarks.operators.layers.images import images
 from benchmarks.operators.layers.indexing import indexing
 from benchmarks.operators.layers.losses import losses
 from benchmarks.operators.layers.making import Variant
@@ -17,6 +18,6 @@ LAYERS: dict[str, Callable[[], Iterator[Variant]]] = {
     function.__name__: function
     for function in (
         recurrent, cells, transformers, attention, norms, indexing, images, convolutions, losses, products,
-        reductions, training, linear_algebra, detection,
+        reductions, training, linear_algebra, detection, network_convolutions,
     )
 }  # fmt: skip

@@ -5,9 +5,8 @@ from itertools import product
 
 import torch
 import torch.nn.functional as F
-from torch import nn
 
-from benchmarks.operators.layers.making import FLOATS, Variant, in_module, of, randn, short
+from benchmarks.operators.layers.making import FLOATS, Variant, of, randn, short
 
 
 def images() -> Iterator[Variant]:
@@ -42,26 +41,3 @@ def images() -> Iterator[Variant]:
     yield of("interpolate trilinear", lambda x: F.interpolate(x, scale_factor=2, mode="trilinear"), volume)
     yield of("max_pool3d", lambda x: F.max_pool3d(x, 2), volume)
     yield of("interpolate linear", lambda x: F.interpolate(x, scale_factor=2, mode="linear"), lambda: randn(4, 32, 500))
-
-
-def convolutions() -> Iterator[Variant]:
-    """Convolutions by kind, type and layout."""
-    kinds = (
-        (nn.Conv2d, (3, 64, 7, 2, 3), {}, (16, 112, 112)), (nn.Conv2d, (64, 64, 3, 1, 1), {}, (16, 56, 56)),
-        (nn.Conv2d, (64, 256, 1), {}, (16, 56, 56)), (nn.Conv2d, (96, 96, 7, 1, 3), {"groups": 96}, (16, 28, 28)),
-        (nn.Conv2d, (128, 128, 3, 1, 1), {"groups": 32}, (16, 28, 28)), (nn.Conv1d, (64, 128, 5, 2), {}, (16, 1000)),
-        (nn.Conv3d, (16, 32, 3, 1, 1), {}, (2, 24, 24, 24)), (nn.ConvTranspose2d, (64, 32, 4, 2, 1), {}, (8, 28, 28)),
-        (nn.ConvTranspose1d, (64, 32, 4, 2, 1), {}, (8, 500)),
-        (nn.Conv1d, (256, 256, 3, 1, 1), {"groups": 256}, (8, 200)),
-        (nn.ConvTranspose3d, (16, 8, 2, 2), {}, (2, 12, 12, 12)),
-        (nn.Conv2d, (32, 32, 3), {"dilation": 2}, (8, 64, 64)),
-    )  # fmt: skip
-    for (kind, sizes, option, (batch, *space)), dtype in product(kinds, FLOATS):
-        for layout in (torch.contiguous_format, torch.channels_last):
-            if layout is torch.channels_last and kind not in (nn.Conv2d, nn.ConvTranspose2d):
-                continue
-            yield in_module(
-                f"{kind.__name__} {sizes} {option} {batch}x{space} {short(dtype)} {layout}",
-                lambda: kind(*sizes, **option).to(memory_format=layout),
-                lambda: randn(batch, sizes[0], *space, dtype=dtype, memory_format=layout), dtype=dtype,
-            )  # fmt: skip
