@@ -1,5 +1,6 @@
 """Does it fit: the capture's allocations replayed through the caching allocator of a card of limited size."""
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -8,6 +9,7 @@ from peaksight.attribution.room import Room
 from peaksight.records import Allocation, Capture, OutOfMemory
 from peaksight.units import GIB, format_bytes
 
+UNBOUNDED_BYTES = sys.maxsize
 # Approximations without a size that may still decide the verdict, and the most each is taken to hold.
 DECIDING_BYTES = {
     "convolution-workspace": GIB,
@@ -15,6 +17,7 @@ DECIDING_BYTES = {
     "linalg-workspace": GIB,
     "index-workspace": GIB,
     "recurrent-layers": GIB,
+    "unknown-operator": UNBOUNDED_BYTES,
 }
 
 

@@ -1,5 +1,7 @@
 """What the run approximated, each once: the report's *Not simulated* list."""
 
+from collections import Counter
+
 from peaksight.records import Approximation
 
 TEXTS = {
@@ -12,30 +14,32 @@ TEXTS = {
     "index-workspace": "temporaries of sorts, scans and gradients of indexing, called {times}",
     "recurrent-layers": "recurrent layers ran step by step {times}; cuDNN's reserve and workspace differ",
     "sparse-gradients": "indices and values of sparse tensors, made {times}",
+    "unknown-operator": "workspaces of operators that no card was asked about, called {times}: {names}",
     "draws": "random numbers drawn on the CPU {times}, first at {at}: a real run draws others",
 }
 
 
 class Approximations:
-    """Counts approximations by slug, and where each happened first."""
+    """Counts approximations by slug, and where or in which operators each happened."""
 
     def __init__(self) -> None:
         """Nothing yet."""
-        self._seen: dict[str, tuple[int, str]] = {}
+        self._counts: Counter[str] = Counter()
+        self._places: dict[str, dict[str, None]] = {}
 
-    def note(self, slug: str, at: str = "") -> None:
-        """`slug` happened at source line `at`."""
-        count, first = self._seen.get(slug, (0, at))
-        self._seen[slug] = (count + 1, first)
+    def note(self, slug: str, place: str = "") -> None:
+        """`slug` happened at a source line or in an operator."""
+        self._counts[slug] += 1
+        self._places.setdefault(slug, {}).setdefault(place)
 
     def records(self) -> tuple[Approximation, ...]:
         """For the capture; none of them has a known size."""
-        return tuple(
-            Approximation(
-                slug=slug, what=TEXTS[slug].format(times=_times(count), at=at or "an unknown line"), bytes=None
-            )
-            for slug, (count, at) in self._seen.items()
-        )
+        return tuple(Approximation(slug=slug, what=self._text(slug), bytes=None) for slug in self._counts)
+
+    def _text(self, slug: str) -> str:
+        places = list(self._places[slug])
+        at, names = places[0] or "an unknown line", ", ".join(places)
+        return TEXTS[slug].format(times=_times(self._counts[slug]), at=at, names=names)
 
 
 def _times(count: int) -> str:

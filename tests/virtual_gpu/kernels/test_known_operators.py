@@ -1,0 +1,64 @@
+"""An operator that nobody asked a card about is listed, not priced at zero."""
+
+import pytest
+import torch
+
+from peaksight.attribution.verdict import DECIDING_BYTES, UNBOUNDED_BYTES
+from peaksight.virtual_gpu.kernels.known_operators import MEASURED, family, is_known
+from tests.virtual_gpu.cards import slugs
+
+pytestmark = pytest.mark.torch
+aten = torch.ops.aten
+
+
+@pytest.fixture
+def smooth():
+    """A custom operator of a library."""
+    library = torch.library.Library("peaksight_test", "FRAGMENT")
+    library.define("smooth(Tensor x) -> Tensor")
+    library.impl("smooth", torch.empty_like, "CUDA")
+    library.impl("smooth", torch.empty_like, "Meta")
+    yield torch.ops.peaksight_test.smooth
+    library._destroy()
+
+
+def test_custom_operator(virtual_gpu, smooth):
+    """Its result is counted, its workspace is said to be unknown, by name."""
+    smooth(torch.ones(4, 4, device="cuda"))
+
+    unknown = [each for each in virtual_gpu.approximations.records() if each.slug == "unknown-operator"]
+    assert "peaksight_test::smooth" in unknown[0].what
+    assert unknown[0].bytes is None
+
+
+def test_common_operators_are_known(virtual_gpu):
+    """A step of a model with a usual optimizer has none."""
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU(), torch.nn.LayerNorm(8)).cuda()
+    optimizer = torch.optim.AdamW(model.parameters())
+    torch.nn.functional.cross_entropy(model(torch.ones(4, 8, device="cuda")), torch.ones(4, 8, device="cuda")).backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+
+    assert "unknown-operator" not in slugs(virtual_gpu)
+
+
+def test_families():
+    """In-place forms and overloads share their kernels."""
+    assert family(aten.add_.Tensor) == family(aten.add.out) == family(aten.add.Tensor) == "aten::add"
+
+
+@pytest.mark.parametrize("func", [aten.view.default, aten.sin_.default, aten.addmm.default])
+def test_known(func):
+    """Views, pointwise operators and measured ones."""
+    assert is_known(func)
+
+
+def test_the_list_is_of_operators():
+    """Hundreds were measured."""
+    assert len(MEASURED) > 300
+    assert all("::" in name for name in MEASURED)
+
+
+def test_it_decides():
+    """No room is large enough for a workspace of unknown size: such a job only likely fits."""
+    assert DECIDING_BYTES["unknown-operator"] == UNBOUNDED_BYTES
