@@ -13,7 +13,6 @@ UNBOUNDED_BYTES = sys.maxsize
 # Approximations without a size that may still decide the verdict, and the most each is taken to hold.
 DECIDING_BYTES = {
     "convolution-workspace": GIB,
-    "attention-backward-workspace": GIB,
     "linalg-workspace": GIB,
     "index-workspace": GIB,
     "recurrent-layers": GIB,

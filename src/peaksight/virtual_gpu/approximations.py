@@ -9,7 +9,6 @@ TEXTS = {
     "shapes": "shapes that depend on unknown values {times}, first at {at}: their upper bounds were taken",
     "compile": "torch.compile: the run is eager; compiled kernels fuse operators and allocate less or otherwise",
     "convolution-workspace": "workspaces of cuDNN convolutions, called {times}",
-    "attention-backward-workspace": "copies in the backward of flash attention, called {times}",
     "linalg-workspace": "workspaces of linear algebra, called {times}",
     "index-workspace": "temporaries of sorts, scans and gradients of indexing, called {times}",
     "recurrent-layers": "recurrent layers ran step by step {times}; cuDNN's reserve and workspace differ",

@@ -84,7 +84,7 @@ class VirtualGpu:
         parameters = Parameters(self.ledger, self.loop.modules)
         torch_answers.install(patches, self.ledger, self.approximations, self._lines)
         cuda_answers.install(patches, self.card, self.rules, self.ledger)
-        composites.install(patches, rules)
+        composites.install(patches, self.rules, rules)
         convolution.install(patches)
         Autocast(patches, self.rules.torch)
         modules.install(patches, mode, self.loop, parameters)

@@ -7,6 +7,9 @@ from peaksight.errors import UsageError
 from peaksight.gpus import Card
 
 DEFAULT_CUDA = "13.0"
+# The cuDNN that the wheels of each release pin; those for CUDA 12.6 stayed with 9.10.2.
+CUDNN = {(2, 11): 91900, (2, 12): 92000, (2, 13): 92000, (2, 14): 92400}
+CUDNN_OF_CUDA_12_6 = 91002
 OLDEST, NEWEST = (2, 11), (2, 14)
 
 
@@ -23,6 +26,11 @@ class DeviceRules:
     def build(self) -> str:
         """As `--torch` takes it: `2.11+cu130`."""
         return f"{self.torch[0]}.{self.torch[1]}+cu{self.cuda.replace('.', '')}"
+
+    @property
+    def cudnn(self) -> int:
+        """The version of cuDNN that the build brings, as `torch.backends.cudnn.version()` says it."""
+        return CUDNN_OF_CUDA_12_6 if self.cuda.startswith("12.6") else CUDNN[self.torch]
 
 
 def rules_for(build: str, card: Card) -> DeviceRules:

@@ -18,8 +18,11 @@ from peaksight.virtual_gpu.torch_private import FakeTensor, FakeTensorMode, no_d
 
 aten = torch.ops.aten
 COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
-# Operators whose outputs from this position on are random seeds that the card keeps on the host.
-SEEDS_ON_HOST = {aten._scaled_dot_product_efficient_attention.default: 2}
+# The outputs that an operator makes on the card, in its order: random seeds may be on the host, or come first.
+RESULTS_ON_CARD = {
+    aten._scaled_dot_product_cudnn_attention.default: (6, 7, 0, 1),
+    aten._scaled_dot_product_efficient_attention.default: (0, 1),
+}
 
 
 class Observer(Protocol):
@@ -188,8 +191,8 @@ def _writes_to_host(func: Any, args: Any) -> bool:
 
 def device_storages(func: Any, out: Any, observer: Observer) -> list[Any]:
     """The storages of every virtual CUDA tensor that `func` returned."""
-    if func in SEEDS_ON_HOST:
-        out = out[: SEEDS_ON_HOST[func]]
+    if func in RESULTS_ON_CARD:
+        out = [out[position] for position in RESULTS_ON_CARD[func]]
     leaves = (out,) if isinstance(out, FakeTensor) else tree_leaves(out)
     on_card = [t for t in leaves if isinstance(t, FakeTensor) and t.fake_device.type == "cuda"]
     return [part.untyped_storage() for tensor in on_card for part in _strided_parts(tensor, observer)]

@@ -39,6 +39,8 @@ __all__ = [
     "next_sequence_nr",
     "no_dispatch",
     "optimizer_module",
+    "sdp_priority",
+    "set_sdp_priority",
     "subclasses",
     "swap",
 ]
@@ -58,6 +60,8 @@ PROBES: tuple[tuple[object, str], ...] = (
     (torch._C, "_swap_tensor_impl"),
     (torch._C, "_storage_Use_Count"),
     (torch.Tensor, "_use_count"),
+    (torch._C, "_get_sdp_priority_order"),
+    (torch._C, "_set_sdp_priority_order"),
     (torch._C, "_conv_determine_backend_memory_format"),
     (dataloader_module, "_BaseDataLoaderIter"),
     (dataloader_module, "_SingleProcessDataLoaderIter"),
@@ -70,6 +74,8 @@ DISPATCH_FILES = frozenset(
 )
 BypassDispatchCache = fake_tensor._BypassDispatchCache
 current_autograd_node = torch._C._current_autograd_node
+sdp_priority = torch._C._get_sdp_priority_order
+set_sdp_priority = torch._C._set_sdp_priority_order
 next_sequence_nr = torch._C._autograd._get_sequence_nr
 
 

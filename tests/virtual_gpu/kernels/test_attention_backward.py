@@ -1,4 +1,4 @@
-"""The accumulators of attention's backward, against an H100."""
+"""The accumulators of attention's backward, against an H100 and an H200."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from peaksight.virtual_gpu.kernels.attention_backward import cudnn_bytes, efficient_temporaries, flash_bytes
+from peaksight.gpus import find_card
+from peaksight.virtual_gpu.device_rules import rules_for
+from peaksight.virtual_gpu.kernels.attention_backward import (
+    Kernel,
+    cudnn_bytes,
+    flash_bytes,
+    kernel_for,
+    workspace_bytes,
+)
 
 pytestmark = pytest.mark.torch
 
@@ -17,18 +25,22 @@ CASES = [
     for case in map(json.loads, MEASURED.read_text().splitlines())
     if case.get("op") == "sdpa" and "error" not in case and case["backend"] in ("cudnn", "flash", "efficient")
 ]
+H100 = rules_for("2.11+cu130", find_card("h100-80gb"))
+
+
+def heads_of(size, dtype=torch.float16, *, batch=2, heads=4, length=256):
+    """A query, key or value."""
+    return torch.empty(batch, heads, length, size, dtype=dtype, device="meta")
 
 
 def accumulators(case):
-    """The largest group of blocks that the rule gives for `case`."""
+    """The blocks that the rule gives for `case`."""
     query = torch.empty(case["shape"], dtype=DTYPES[case["dtype"]], device="meta")
     if case["backend"] == "cudnn":
         return [cudnn_bytes(query, query)]
-    return (
-        list(flash_bytes(query))
-        if case["backend"] == "flash"
-        else [size for size in efficient_temporaries(query, query) if size > 0][-2:]
-    )
+    if case["backend"] == "flash":
+        return list(flash_bytes(query, H100.multi_processor_count))
+    return [workspace_bytes(query, query, query, kernel_for(query.dtype, query.shape[3], H100))]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c['backend']}-{c['dtype']}-{c['shape']}-{c['kind']}")
@@ -45,3 +57,44 @@ def test_grouped_heads():
     key = torch.empty(2, 4, 1024, 64, dtype=torch.bfloat16, device="meta")
 
     assert cudnn_bytes(query, key) == 16_908_544
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size", "expected"),
+    [(torch.float16, 160, 5_767_936), (torch.float16, 256, 6_292_480), (torch.float32, 36, 524_800),
+     (torch.float32, 192, 1_573_632)],
+)  # fmt: skip
+def test_workspace_of_large_heads(dtype, size, expected):
+    """Heads beyond the registers take gradients of key and value, too (H200, torch 2.11+cu130, 2026-11-28)."""
+    given = heads_of(size, dtype)
+
+    assert expected == workspace_bytes(given, given, given, kernel_for(dtype, size, H100))
+
+
+@pytest.mark.parametrize(
+    ("card", "dtype", "size", "expected"),
+    [
+        ("h100-80gb", torch.float16, 128, Kernel(128, 128, 128)),
+        ("rtx-4090", torch.float16, 96, Kernel(128, 64, 96)),
+        ("rtx-4090", torch.float16, 128, Kernel(64, 64, 128)),
+        ("t4", torch.float16, 128, Kernel(128, 64, 128)),
+        ("t4", torch.float32, 256, Kernel(64, 64, 1 << 16)),
+    ],
+)
+def test_kernel_of_the_card(card, dtype, size, expected):
+    """The lists of cutlassB.h: sm75, sm80, and sm86 to sm89 with its own kernel for heads of 96."""
+    assert expected == kernel_for(dtype, size, rules_for("2.14+cu130", find_card(card)))
+
+
+def test_deterministic_runs():
+    """Flash adds one gradient for each split of the card's multiprocessors, the efficient kernel splits no keys."""
+    query = heads_of(256)
+    torch.use_deterministic_algorithms(True)
+    try:
+        flash = flash_bytes(query, 132)[1]
+        workspace = workspace_bytes(query, query, query, kernel_for(query.dtype, 256, H100))
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+    assert flash == 17 * flash_bytes(query, 132)[1]
+    assert workspace < workspace_bytes(query, query, query, kernel_for(query.dtype, 256, H100))

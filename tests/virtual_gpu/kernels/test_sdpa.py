@@ -1,5 +1,6 @@
 """Which attention kernel the card takes, and what it allocates."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -10,25 +11,28 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from peaksight.gpus import find_card
 from peaksight.virtual_gpu.device_rules import rules_for
-from peaksight.virtual_gpu.kernels.sdpa import Backend, Call, choose_backend
+from peaksight.virtual_gpu.kernels.attention_forward import num_splits
+from peaksight.virtual_gpu.kernels.sdpa_choice import Backend, Call, choose_backend
 
-from ..cards import births_on, card_of, requested
+from ..cards import births_on, card_of, events_on, requested
 
 pytestmark = pytest.mark.torch
 
-CUDNN, FLASH, EFFICIENT, MATH = Backend
+MATH, FLASH, EFFICIENT, CUDNN = Backend
 ALL = frozenset(Backend)
 B, H, L, D = 2, 4, 64, 32
 SHAPE = (B, H, L, D)
-CALL = Call(
-    query=SHAPE, key=SHAPE, value=SHAPE, dtype=torch.bfloat16, has_mask=False, dropout=0.0, is_causal=True,
-    needs_grad=True, contiguous_last=True,
-)  # fmt: skip
+CALL = Call(query=SHAPE, key=SHAPE, value=SHAPE, dtype=torch.bfloat16, is_causal=True)
+MASK = {"mask": (L, L), "is_causal": False}
+FP16, FP32, FP64 = ({"dtype": dtype} for dtype in (torch.float16, torch.float32, torch.float64))
+GROUPED = {"key": (B, 2, L, D), "value": (B, 2, L, D), "grouped": True}
+SINGLE_KEY = {"key": (B, H, 1, D), "value": (B, H, 1, D), "is_causal": False}
+SINGLE_HEAD = {"key": (B, 1, L, D), "value": (B, 1, L, D)}
 
 
-def chosen(card, build="2.11+cu130", enabled=ALL, **about):
+def chosen(card, build="2.11+cu130", enabled=ALL, order=(), **about):
     """The backend of the reference call, changed by `about`."""
-    return choose_backend(replace(CALL, **about), rules_for(build, find_card(card)), enabled)
+    return choose_backend(replace(CALL, **about), rules_for(build, find_card(card)), frozenset(enabled), order)
 
 
 def heads_of(size, value=None):
@@ -39,88 +43,138 @@ def heads_of(size, value=None):
 @pytest.mark.parametrize(
     ("card", "build", "expected"),
     [
-        ("h100-80gb", "2.11+cu130", CUDNN),
-        ("h100-80gb", "2.11+cu128", FLASH),
+        ("h200", "2.11+cu130", CUDNN),
+        ("h200", "2.11+cu128", CUDNN),
+        ("h200", "2.13+cu126", FLASH),
         ("b200", "2.14+cu130", CUDNN),
+        ("rtx-5090", "2.14+cu130", FLASH),
         ("a100-80gb", "2.14+cu130", FLASH),
         ("rtx-4090", "2.14+cu130", FLASH),
+        ("rtx-3090", "2.14+cu130", FLASH),
         ("t4", "2.14+cu130", MATH),
+        ("v100-32gb", "2.13+cu126", MATH),
     ],
 )
 def test_default_order(card, build, expected):
-    """cuDNN comes first on Hopper and sm100 from CUDA 13 on, flash from Ampere on; a T4 has no bfloat16 kernel."""
-    assert expected == chosen(card, build)
+    """cuDNN comes first on Hopper and sm100 (`check_prefer_cudnn_attention`) where the wheel pins one newer than 9.15.
+
+    torch 2.11+cu128 pins 9.19; the wheels for CUDA 12.6 stayed with 9.10. Flash wants sm80
+    (`check_flash_attention_hardware_support`); before it no kernel takes bfloat16 (`can_use_mem_efficient_attention`).
+    """
+    assert expected is chosen(card, build)
 
 
 @pytest.mark.parametrize(
     ("about", "expected"),
     [
         ({}, CUDNN),
-        ({"dtype": torch.float16}, CUDNN),
-        ({"dtype": torch.float32}, EFFICIENT),
-        ({"dtype": torch.float64}, MATH),
-        ({"has_mask": True}, CUDNN),
-        ({"dropout": 0.1}, FLASH),
-        ({"dropout": 0.125}, CUDNN),
-        ({"dropout": 0.1, "has_mask": True}, EFFICIENT),
+        (FP16, CUDNN),
+        (FP32, EFFICIENT),
+        (FP64, MATH),
+        ({"dtype": None}, MATH),
+        (MASK, CUDNN),
+        (MASK | {"mask": (B, 1, 1, L)}, CUDNN),
+        (MASK | {"mask": (H, L, L)}, EFFICIENT),
+        (MASK | {"mask_needs_grad": True}, EFFICIENT),
+        ({"dropout": 0.1}, CUDNN),
         ({"contiguous_last": False}, MATH),
-        (heads_of(128), CUDNN),
-        (heads_of(136), FLASH),
-        (heads_of(192, 128), CUDNN),
-        (heads_of(256), FLASH),
+        (heads_of(72), CUDNN),
+        (heads_of(160), CUDNN),
+        (heads_of(256), CUDNN),
         (heads_of(264), EFFICIENT),
         (heads_of(60), FLASH),
-        (heads_of(60) | {"has_mask": True}, MATH),
-        (heads_of(60) | {"dtype": torch.float32}, EFFICIENT),
-        (heads_of(62) | {"dtype": torch.float32}, MATH),
+        (heads_of(60) | MASK, MATH),
+        (heads_of(60) | FP32, EFFICIENT),
+        (heads_of(62) | FP32, MATH),
         (heads_of(64, 72), CUDNN),
-        (heads_of(136, 72), EFFICIENT),
-        ({"key": (B, H, 1, D), "value": (B, H, 1, D), "is_causal": False}, FLASH),
-        ({"key": (B, H, 1, D), "value": (B, H, 1, D), "is_causal": False, "needs_grad": False}, CUDNN),
+        (heads_of(64, 72) | {"deterministic": True}, EFFICIENT),
+        (GROUPED, CUDNN),
+        (GROUPED | FP32, MATH),
+        (GROUPED | {"grouped": False}, MATH),
+        (SINGLE_HEAD, MATH),
+        (SINGLE_KEY, FLASH),
+        ({"query": (B, H, 1, D), "is_causal": False, "dropout": 0.1}, FLASH),
         ({"query": (B, H, 0, D)}, MATH),
         ({"query": (H, L, D), "key": (H, L, D), "value": (H, L, D)}, MATH),
     ],
 )
 def test_choice_on_hopper(about, expected):
-    """The first backend whose limits a call keeps."""
-    assert expected == chosen("h100-80gb", **about)
+    """What an H200 took (torch 2.11+cu130, cuDNN 9.19, 2026-11-28, benchmarks/operators), and what 2.11 checks."""
+    about = dict(about)
+    torch.use_deterministic_algorithms(about.pop("deterministic", False))
+    try:
+        assert expected is chosen("h200", **about)
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize(
+    ("build", "about", "expected"),
+    [
+        ("2.12+cu130", {"dropout": 0.1}, FLASH),
+        ("2.12+cu130", {"dropout": 0.125}, CUDNN),
+        ("2.13+cu130", heads_of(160), CUDNN),
+        ("2.14+cu130", heads_of(160), FLASH),
+        ("2.14+cu130", heads_of(160) | {"needs_grad": False}, CUDNN),
+        ("2.14+cu130", heads_of(192, 128), CUDNN),
+        ("2.14+cu130", heads_of(256), CUDNN),
+        ("2.13+cu130", FP32 | {"aligned": False}, MATH),
+        ("2.11+cu130", FP32 | {"aligned": False}, EFFICIENT),
+        ("2.13+cu130", FP32 | GROUPED, MATH),
+        ("2.14+cu130", FP32 | GROUPED, EFFICIENT),
+        ("2.14+cu130", FP32 | SINGLE_HEAD, EFFICIENT),
+    ],
+)
+def test_choice_by_release(build, about, expected):
+    """`check_cudnn_dropout`, `check_cudnn_d256_bprop_head_dim`, storage alignment and grouped heads came one by one."""
+    assert expected is chosen("h200", build, **about)
 
 
 @pytest.mark.parametrize(
     ("card", "about", "expected"),
     [
-        ("a100-80gb", {"has_mask": True}, EFFICIENT),
+        ("b200", heads_of(136), FLASH),
+        ("b200", heads_of(192, 128), CUDNN),
+        ("a100-80gb", MASK, EFFICIENT),
         ("a100-80gb", {"key": (B, H, 32, D), "value": (B, H, 32, D)}, EFFICIENT),
         ("a100-80gb", heads_of(200), FLASH),
+        ("a100-80gb", GROUPED, FLASH),
         ("rtx-4090", heads_of(200), EFFICIENT),
         ("rtx-4090", heads_of(200) | {"needs_grad": False}, FLASH),
         ("rtx-4090", heads_of(240), FLASH),
-        ("rtx-4090", heads_of(240) | {"dropout": 0.1}, EFFICIENT),
-        ("t4", {"dtype": torch.float16}, EFFICIENT),
-        ("t4", {"dtype": torch.float32}, EFFICIENT),
+        ("rtx-3090", heads_of(240) | {"dropout": 0.1}, EFFICIENT),
+        ("rtx-5090", heads_of(200), EFFICIENT),
+        ("t4", FP16, EFFICIENT),
+        ("t4", FP32 | heads_of(62), EFFICIENT),
+        ("t4", FP16 | heads_of(60), MATH),
+        ("v100-32gb", FP16, EFFICIENT),
     ],
 )
 def test_choice_elsewhere(card, about, expected):
-    """Flash takes no mask, no causal rectangle, and on Ada not every head size with gradients."""
-    assert expected == chosen(card, **about)
+    """Flash takes no mask, no causal rectangle and, on cards of sm86, sm89 and sm120, not every head with gradients.
+
+    `check_requires_grad_and_head_dim_gt192_constraints_on_sm86_89_or_120`; the alignment that the memory-efficient
+    kernel asks for is `minimum_gemm_alignment`, none for single precision before sm80.
+    """
+    assert expected is chosen(card, **about)
 
 
 @pytest.mark.parametrize(
-    ("enabled", "expected"),
-    [(ALL - {CUDNN}, FLASH), ({EFFICIENT, MATH}, EFFICIENT), ({MATH}, MATH), ({CUDNN}, CUDNN)],
+    ("card", "enabled", "order", "expected"),
+    [
+        ("h200", ALL - {CUDNN}, (), FLASH),
+        ("h200", {EFFICIENT, MATH}, (), EFFICIENT),
+        ("h200", {MATH}, (), MATH),
+        ("h200", {CUDNN}, (), CUDNN),
+        ("a100-80gb", {CUDNN}, (), CUDNN),
+        ("t4", {CUDNN, FLASH}, (), None),
+        ("h200", ALL, (2, 1, 0, 3, 4), EFFICIENT),
+        ("a100-80gb", ALL, (3, 1, 2, 0, 4), CUDNN),
+    ],
 )
-def test_switched_off(enabled, expected):
-    """Only what is left on is taken."""
-    assert expected == chosen("h100-80gb", enabled=frozenset(enabled))
-
-
-def test_deterministic_algorithms():
-    """cuDNN's backward is not deterministic, so it steps back."""
-    torch.use_deterministic_algorithms(True)
-    try:
-        assert FLASH == chosen("h100-80gb")
-    finally:
-        torch.use_deterministic_algorithms(False)
+def test_switched_off(card, enabled, order, expected):
+    """Only what is left on is taken, in the order that was set."""
+    assert expected is chosen(card, enabled=enabled, order=order)
 
 
 def operands(dtype=torch.bfloat16, *, length=L, head=D, requires_grad=True):
@@ -137,7 +191,7 @@ PROBABILITIES = B * H * L * L
 @pytest.mark.parametrize(
     ("backend", "sizes"),
     [
-        (SDPBackend.CUDNN_ATTENTION, [OUT, LOGSUMEXP, 8, 8, CUDNN_SCRATCH]),
+        (SDPBackend.CUDNN_ATTENTION, [8, 8, OUT, LOGSUMEXP, CUDNN_SCRATCH]),
         (SDPBackend.FLASH_ATTENTION, [OUT, LOGSUMEXP, 16, 8]),
         (SDPBackend.EFFICIENT_ATTENTION, [OUT, LOGSUMEXP]),
     ],
@@ -192,24 +246,24 @@ def test_flash_pads_heads():
 
 
 def test_boolean_mask_becomes_a_bias(virtual_gpu):
-    """A boolean mask of (L, L) is turned into two bytes an element, beside its negation while it is filled."""
+    """A boolean mask of (L, L) is turned into two bytes an element."""
     inputs = operands()
     mask = torch.ones(L, L, dtype=torch.bool, device="cuda").tril()
     with births_on(virtual_gpu) as births:
         F.scaled_dot_product_attention(*inputs, attn_mask=mask)
 
-    assert [L * L * 2, L * L, OUT, LOGSUMEXP, CUDNN_SCRATCH] == [size for size in requested(births) if size > 8]
+    assert [L * L * 2, OUT, LOGSUMEXP, CUDNN_SCRATCH] == [size for size in requested(births) if size > 8]
 
 
 def test_efficient_aligns_a_bias():
-    """The memory-efficient kernel pads a bias of 50 columns to 64."""
+    """The memory-efficient kernel pads a bias of 50 columns to 56."""
     with card_of("a100-80gb") as gpu:
         inputs = operands(length=50)
         bias = torch.zeros(50, 50, dtype=torch.bfloat16, device="cuda")
         with births_on(gpu) as births:
             F.scaled_dot_product_attention(*inputs, attn_mask=bias)
 
-    assert 50 * 64 * 2 in requested(births)
+    assert 50 * 56 * 2 in requested(births)
 
 
 def test_grouped_queries(virtual_gpu):
@@ -252,13 +306,8 @@ def test_every_caller_takes_the_card_s_kernel(virtual_gpu, autocast):
                 call()
             ops.append({birth.op for birth in births if "attention" in birth.op})
 
-    kernel = "flash" if autocast else "efficient"
-    assert [
-        {"aten::_scaled_dot_product_cudnn_attention"}
-        if autocast
-        else {f"aten::_scaled_dot_product_{kernel}_attention"},
-        {f"aten::_scaled_dot_product_{kernel}_attention"},
-    ] == ops
+    kernel = "cudnn" if autocast else "efficient"
+    assert [{f"aten::_scaled_dot_product_{kernel}_attention"}] * 2 == ops
 
 
 def test_inference_mode(virtual_gpu):
@@ -276,3 +325,94 @@ def test_gradients(virtual_gpu):
     F.scaled_dot_product_attention(*inputs, is_causal=True).sum().backward()
 
     assert [SHAPE] * 3 == [tuple(tensor.grad.shape) for tensor in inputs]
+
+
+HEADS = (2, 8, 256, 64)
+# (backend, dtype, query, key, mask, forward, backward) on an H200, torch 2.11+cu130, 2026-11-28, benchmarks/operators.
+MEASURED = [
+    (None, torch.bfloat16, (2, 8, 1, 64), (2, 8, 300, 64), None, [8, 8, 2048, 64],
+     [2048, 614400, 614400, 4416, -4416, -64, -8, -8]),
+    (None, torch.bfloat16, HEADS, (2, 2, 256, 64), None, [8, 8, 524288, 16384, 256, -256],
+     [524288, 131072, 131072, 2113792, -2113792, -16384, -8, -8]),
+    (SDPBackend.FLASH_ATTENTION, torch.bfloat16, HEADS, HEADS, None, [524288, 16384, 16, 8],
+     [524288] * 5 + [16384, 1048576, -1048576, -16384, -524288, -524288, -16384, -16, -8]),
+    (SDPBackend.EFFICIENT_ATTENTION, torch.float32, (2, 8, 100, 64), (2, 8, 300, 64), torch.bool,
+     [4, 4, 1920000, -4, -4, 1945600, -1920000, 409600, 8192],
+     [409600, 1228800, 1228800, 409600, 6400, 6400, -6400, -409600, 524800, -6400, -524800, -1945600, -8192,
+      409600, -409600, 1228800, -1228800, 1228800, -1228800]),
+    (SDPBackend.EFFICIENT_ATTENTION, torch.bfloat16, (2, 4, 256, 160), (2, 4, 256, 160), torch.bfloat16,
+     [655360, 8192, 1310720, -1310720],
+     [655360, 655360, 655360, 8192, 5767936, -8192, -5767936, -8192] + 3 * [655360, -655360]),
+    (SDPBackend.MATH, torch.float16, HEADS, HEADS, None,
+     [1048576, 1048576, 1048576, 1048576, 1048576, 4194304, 4194304, 1048576, 4096, 4, -4, -4096, -1048576, -4194304,
+      2097152, 1048576, 524288, -1048576, -1048576, -1048576, -2097152],
+     [1048576, 1048576, 4194304, -1048576, -1048576, 4194304, 4194304, -4194304, -4194304, -4194304, 1048576, 1048576,
+      -4194304, -1048576, -1048576, 1048576, -1048576, 1048576, -1048576, 524288, -1048576, 524288, -1048576, 524288,
+      -524288, 524288, -1048576]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("backend", "dtype", "query", "key", "mask", "forward", "backward"), MEASURED)
+def test_events(backend, dtype, query, key, mask, forward, backward):
+    """Every block that an H200 took and gave back, in its order."""
+    with card_of("h200") as gpu:
+        inputs = [torch.randn(shape, device="cuda", dtype=dtype).requires_grad_() for shape in (query, key, key)]
+        mask = None if mask is None else torch.ones(*query[:3], key[2], device="cuda", dtype=mask)
+        gemm = torch.ones(2, 2, device="cuda", requires_grad=True)
+        (gemm @ gemm).sum().backward()
+        with events_on(gpu) as in_forward, sdpa_kernel(backend or list(SDPBackend.__members__.values())[1:5]):
+            out = F.scaled_dot_product_attention(*inputs, attn_mask=mask, enable_gqa=query[1] != key[1])
+        grad = torch.ones_like(out)
+        with events_on(gpu) as in_backward:
+            torch.autograd.backward(out, grad)
+
+    assert forward == in_forward
+    assert backward == in_backward
+
+
+def test_no_statistics_of_cudnn(virtual_gpu):
+    """Without gradients cuDNN returns none either, and its seeds go at the end."""
+    inputs = operands(requires_grad=False)
+    with events_on(virtual_gpu) as events:
+        out = F.scaled_dot_product_attention(*inputs)
+
+    assert [8, 8, OUT, 256, -256, -8, -8] == events
+    assert SHAPE == tuple(out.shape)
+
+
+def test_priority_is_honoured(virtual_gpu):
+    """`sdpa_kernel(..., set_priority=True)` moves a backend ahead of cuDNN, and puts the card's order back."""
+    inputs = operands()
+    ops = []
+    for context in (
+        sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION], set_priority=True),
+        nullcontext(),
+    ):
+        with births_on(virtual_gpu) as births, context:
+            F.scaled_dot_product_attention(*inputs)
+        ops.append(births[-1].op)
+
+    assert ["aten::_scaled_dot_product_flash_attention", "aten::_scaled_dot_product_cudnn_attention"] == ops
+
+
+def test_unbatched_calls():
+    """From 2.14 on a call of three dimensions gets a batch of one, and a fused kernel."""
+    with card_of("h100-80gb", build="2.14+cu130") as gpu:
+        query, key, value = (tensor.detach()[0] for tensor in operands())
+        with births_on(gpu) as births:
+            out = F.scaled_dot_product_attention(query, key, value)
+
+    assert {"aten::_scaled_dot_product_cudnn_attention"} == {birth.op for birth in births}
+    assert (H, L, D) == tuple(out.shape)
+
+
+@pytest.mark.parametrize(
+    ("shape", "splits"),
+    [((2, 8, 512, 64), 2), ((4, 12, 1024, 64), 1), ((2, 8, 197, 64), 1), ((2, 8, 1024, 128), 1),
+     ((1, 4, 2048, 256), 2), ((2, 6, 300, 80), 3)],
+)  # fmt: skip
+def test_flash_splits_keys(shape, splits):
+    """As often as on an H100 of 132 multiprocessors (torch 2.11+cu130, 2026-11-28, benchmarks/kernels)."""
+    batch, heads, length, head = shape
+
+    assert splits == num_splits(batch * heads, length, length, head, 132)

@@ -1,23 +1,35 @@
-"""The accumulators that the backward of fused attention takes beside the gradients.
+"""What the backward of fused attention takes beside the gradients. Shapes are (batch, heads, length, head size).
 
-Sources: kernel_backward.h (memory-efficient), flash_api.cpp, and the cases measured on an H100 (torch 2.11+cu130,
-2026-11-28, benchmarks/kernels), which these formulas give to the byte. Shapes are (batch, heads, length, head size).
-
-Limitations:
-    Flash attention may copy the output and its gradient to another layout; these copies are not counted.
+Sources: ATen/native/transformers/cuda/attention_backward.cu, mem_eff_attention/kernel_backward.h with its list of
+kernels (cutlassB.h), mha_bwd of flash_attn/flash_api.cpp, and the cases measured on an H100 and an H200 (torch
+2.11+cu130, 2026-11-28, benchmarks/kernels and benchmarks/operators), which these rules give to the byte.
 """
+
+from typing import NamedTuple
 
 import torch
 
+from peaksight.virtual_gpu.device_rules import DeviceRules
+from peaksight.virtual_gpu.kernels.attention_forward import FLOAT_BYTES, rounded_head
 from peaksight.virtual_gpu.kernels.reductions import div_up
-from peaksight.virtual_gpu.kernels.temporaries import Rule, Temporaries, together
+from peaksight.virtual_gpu.kernels.sdpa_choice import HALF
+from peaksight.virtual_gpu.kernels.temporaries import RESULTS, KernelCall, Rule, Temporaries, together
 
 aten = torch.ops.aten
 
-FLOAT_BYTES = 4
 CUDNN_ALIGNMENT_BYTES = 256
 FLASH_ROWS = 128
-MAX_KEY_SPLITS = 200
+# With this many heads of the batch and few keys the memory-efficient kernel has work enough without splitting them.
+ENOUGH_HEADS = 256
+MAX_ACCUMULATING_SPLITS = 200
+UNLIMITED = 1 << 16
+
+
+def cudnn(call: KernelCall) -> Temporaries:
+    """A gradient of the output that is no plain row is laid out as the output, then cuDNN's workspace."""
+    grad_out, query, key = call.args[:3]
+    copied = grad_out.nbytes if grad_out.stride(-1) != 1 else 0
+    return (RESULTS, *together(*_existing(copied), cudnn_bytes(query, key)))
 
 
 def cudnn_bytes(query: torch.Tensor, key: torch.Tensor) -> int:
@@ -27,45 +39,94 @@ def cudnn_bytes(query: torch.Tensor, key: torch.Tensor) -> int:
     return FLOAT_BYTES * batch * heads * length * (head_size + 1) + CUDNN_ALIGNMENT_BYTES + grouped
 
 
-def flash_bytes(query: torch.Tensor) -> tuple[int, int]:
-    """Row sums and the float32 gradient of the query, rows rounded to 128 and heads to 32 or 64 elements."""
-    batch, heads, length, head_size = query.shape
-    rows = batch * heads * div_up(length, FLASH_ROWS) * FLASH_ROWS
-    step = 32 if head_size <= 128 else 64
-    return FLOAT_BYTES * rows, FLOAT_BYTES * rows * div_up(head_size, step) * step
+def flash(call: KernelCall) -> Temporaries:
+    """The output and its gradient row by row, then the accumulators, for grouped heads a key gradient a query head."""
+    grad_out, query, key, _, out = call.args[:5]
+    copies = [t.nbytes for t in (grad_out, out) if not t.transpose(1, 2).is_contiguous()]
+    of_keys = query.shape[1] * key.nbytes // key.shape[1]
+    expanded = (of_keys, of_keys) if query.shape[1] != key.shape[1] else ()
+    return together(*copies, RESULTS, *flash_bytes(query, call.rules.multi_processor_count), *expanded)
 
 
-def efficient_temporaries(query: torch.Tensor, key: torch.Tensor) -> Temporaries:
-    """Row sums, in float32 through a product of the size of the query, then the kernel's workspace beside them."""
+def flash_bytes(query: torch.Tensor, multi_processor_count: int) -> tuple[int, int]:
+    """Row sums and the float32 gradient of the query; a deterministic run adds the gradients of its splits later."""
     batch, heads, length, head_size = query.shape
+    row_sums = FLOAT_BYTES * batch * heads * div_up(length, FLASH_ROWS) * FLASH_ROWS
+    splits = div_up(multi_processor_count, batch * heads) if torch.are_deterministic_algorithms_enabled() else 1
+    return row_sums, row_sums * rounded_head(head_size) * splits
+
+
+class Kernel(NamedTuple):
+    """One of the memory-efficient kernels: its tile, and the largest head it is for."""
+
+    queries: int
+    keys: int
+    max_head: int
+
+
+def kernel_for(dtype: torch.dtype, head_size: int, rules: DeviceRules) -> Kernel:
+    """The first kernel of cutlassB.h that takes the head; with little shared memory, of the smaller tile."""
+    return next(kernel for kernel in _kernels(dtype, rules.capability) if head_size <= kernel.max_head)
+
+
+def _kernels(dtype: torch.dtype, capability: tuple[int, int]) -> tuple[Kernel, ...]:
+    small = (Kernel(64, 64, 32), Kernel(64, 64, 64))
+    large = Kernel(128, 64, UNLIMITED)
+    if capability < (8, 0):
+        return (*small, Kernel(128, 64, 128), large) if dtype in HALF else (*small, Kernel(64, 64, UNLIMITED))
+    if capability in ((8, 6), (8, 9), (12, 0), (12, 1)):  # 99 KiB of shared memory a block, against 163 and more
+        middle = (Kernel(128, 64, 96),) if dtype in HALF and capability < (9, 0) else ()
+        return (*small, *middle, Kernel(64, 64, 128), Kernel(64, 64, UNLIMITED))
+    return (*small, Kernel(128, 128, 128), large) if dtype in HALF else (*small, large)
+
+
+def efficient(call: KernelCall) -> Temporaries:
+    """The gradient of the output row by row, the products of output and gradient, and the kernel's workspace."""
+    grad_out, query, key, value = call.args[:4]
+    copied = 0 if grad_out.transpose(1, 2).is_contiguous() else grad_out.nbytes
+    kernel = kernel_for(query.dtype, max(query.shape[3], value.shape[3]), call.rules)
+    computed, row_sums = _row_sums(query, value, kernel, call.rules)
+    workspace = workspace_bytes(query, key, value, kernel)
+    return (*_existing(copied), RESULTS, *computed, workspace, -row_sums, -workspace, *_existing(-copied))
+
+
+def _row_sums(query: torch.Tensor, value: torch.Tensor, kernel: Kernel, rules: DeviceRules) -> tuple[Temporaries, int]:
+    """How one float a query comes about, and its bytes: in half precision most kernels compute it themselves."""
+    batch, heads, length, _ = query.shape
     row_sums = FLOAT_BYTES * batch * heads * length
-    kernel = together(row_sums, FLOAT_BYTES * batch * heads * _workspace_elements(query, key))
-    if query.dtype != torch.float32:
-        return kernel
-    return (*together(row_sums * head_size, row_sums, row_sums), *kernel)
+    on_volta = (7, 0) <= rules.capability < (7, 5)
+    if query.dtype in HALF and (kernel.max_head <= kernel.queries or not on_volta):
+        return (row_sums,), row_sums
+    products = row_sums * value.shape[3]
+    casts = () if query.dtype == torch.float32 else (products, products)
+    transposed = (row_sums,) if heads > 1 and length > 1 else ()
+    freed = (-row_sums,) if transposed else ()
+    return (*casts, products, row_sums, *transposed, *freed, -products, *(-size for size in casts)), row_sums
 
 
-def _workspace_elements(query: torch.Tensor, key: torch.Tensor) -> int:
-    """Float32 elements a head: query gradients by tile; in half beyond 128 elements also those of key and value."""
+def workspace_bytes(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, kernel: Kernel) -> int:
+    """Query gradients by tile; of a half precision head too large for the registers also key and value gradients."""
     batch, heads, length, head_size = query.shape
-    rows, columns = _tile(query.dtype, head_size)
-    of_query = div_up(length, rows) * div_up(head_size, columns) * (4 + rows * columns)
-    if query.dtype == torch.float32 or head_size <= 128:
-        return of_query
-    splits = max(1, min(div_up(key.shape[2], columns), MAX_KEY_SPLITS // (batch * heads)))
-    return of_query + 2 * splits * columns * div_up(head_size, rows) * rows
+    tiles = div_up(length, kernel.queries) * div_up(head_size, kernel.keys)
+    elements = tiles * (4 + kernel.queries * kernel.keys)
+    if query.dtype in HALF and kernel.max_head > kernel.queries:
+        widths = sum(div_up(size, kernel.queries) * kernel.queries for size in (head_size, value.shape[3]))
+        elements += _key_splits(batch * heads, key.shape[2], kernel) * kernel.keys * widths
+    return FLOAT_BYTES * batch * heads * div_up(elements, 4) * 4
 
 
-def _tile(dtype: torch.dtype, head_size: int) -> tuple[int, int]:
-    """Rows and columns of the kernel's tile on cards of capability 8.0 and 9.0."""
-    if head_size <= 64:
-        return 64, 64
-    return (128, 128) if dtype != torch.float32 and head_size <= 128 else (128, 64)
+def _key_splits(batch_heads: int, keys: int, kernel: Kernel) -> int:
+    if torch.are_deterministic_algorithms_enabled() or (batch_heads >= ENOUGH_HEADS and keys <= 2 * kernel.keys):
+        return 1
+    return max(1, min(div_up(keys, kernel.keys), MAX_ACCUMULATING_SPLITS // batch_heads))
+
+
+def _existing(num_bytes: int) -> tuple[int, ...]:
+    return (num_bytes,) if num_bytes else ()
 
 
 TEMPORARIES: dict[object, Rule] = {
-    aten._scaled_dot_product_cudnn_attention.default: lambda call: together(CUDNN_ALIGNMENT_BYTES),
-    aten._scaled_dot_product_cudnn_attention_backward.default: lambda call: together(cudnn_bytes(*call.args[1:3])),
-    aten._scaled_dot_product_flash_attention_backward.default: lambda call: together(*flash_bytes(call.args[1])),
-    aten._scaled_dot_product_efficient_attention_backward.default: lambda call: efficient_temporaries(*call.args[1:3]),
+    aten._scaled_dot_product_cudnn_attention_backward.default: cudnn,
+    aten._scaled_dot_product_flash_attention_backward.default: flash,
+    aten._scaled_dot_product_efficient_attention_backward.default: efficient,
 }

@@ -11,8 +11,10 @@ import torch
 
 from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.kernels.losses import ctc_loss
-from peaksight.virtual_gpu.kernels.sdpa import attention
+from peaksight.virtual_gpu.kernels.sdpa import attention, attention_math
+from peaksight.virtual_gpu.kernels.sdpa_choice import priority
 from peaksight.virtual_gpu.patches import Patches
+from peaksight.virtual_gpu.torch_private import sdp_priority, set_sdp_priority
 from peaksight.virtual_gpu.values import assume
 
 aten = torch.ops.aten
@@ -34,6 +36,7 @@ def composite_rules(rules: DeviceRules, note: Callable[[str], None]) -> dict[Any
     """What the card runs in place of each composite operator; `note(slug)` is told what is only approximated."""
     return {op: _step_by_step(op, note) for op in RECURRENT} | {
         aten.scaled_dot_product_attention.default: attention(rules),
+        aten._scaled_dot_product_attention_math.default: attention_math,
         aten.dropout.default: _dropout,
         aten.isfinite.default: _isfinite,
         aten.linear.default: _linear,
@@ -41,11 +44,13 @@ def composite_rules(rules: DeviceRules, note: Callable[[str], None]) -> dict[Any
     }
 
 
-def install(patches: Patches, rules: dict[Any, Callable]) -> None:
+def install(patches: Patches, device: DeviceRules, rules: dict[Any, Callable]) -> None:
     """Register the rules below autocast until `patches` is left."""
     # Where CUDA has a kernel autograd has one too, and the operator is not taken apart; the mode answers for it.
     patches.set_kernels("CUDA", {"_fused_rms_norm": fused_rms_norm})
     patches.set_kernels("AutogradCUDA", {op.name().removeprefix("aten::"): kernel for op, kernel in rules.items()})
+    patches.callback(set_sdp_priority, sdp_priority())
+    set_sdp_priority([int(backend) for backend in priority(device)])
 
 
 def _step_by_step(op: Any, note: Callable[[str], None]) -> Callable:

@@ -20,6 +20,7 @@ def fake_kernels() -> dict[str, Callable]:
     """A rule `(mode, run, args, kwargs)` by operator name."""
     return {
         "aten::_fused_rms_norm": _fused_rms_norm,
+        "aten::_scaled_dot_product_cudnn_attention": _cudnn_attention,
         "aten::_nested_tensor_from_mask_left_aligned": _is_left_aligned,
         "aten::_ctc_loss_backward": _like_second_argument,
         "aten::_ctc_loss_backward.Tensor": _like_second_argument,
@@ -34,6 +35,13 @@ def fake_kernels() -> dict[str, Callable]:
 def _fused_rms_norm(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, torch.Tensor]:
     with mode:
         return fused_rms_norm(*args, **kwargs)
+
+
+def _cudnn_attention(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple:
+    """Without gradients there are no statistics."""
+    out, statistics, *rest = run(args, kwargs)
+    with mode:
+        return out, statistics if args[4] else statistics.new_empty(0), *rest
 
 
 def _like_second_argument(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:

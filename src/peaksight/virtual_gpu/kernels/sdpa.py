@@ -1,103 +1,20 @@
-"""Which kernel `scaled_dot_product_attention` takes on the card, and the call that it makes.
-
-Mirrors `select_sdp_backend` of ATen/native/transformers/cuda/sdp_utils.cpp and the composite in attention.cpp.
-"""
+"""What the card runs for `scaled_dot_product_attention`: the composite of ATen/native/transformers/attention.cpp."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 
 from peaksight.virtual_gpu.device_rules import DeviceRules
+from peaksight.virtual_gpu.kernels.sdpa_choice import HALF, UNBATCHED_SINCE, Backend, Call, choose_backend
+from peaksight.virtual_gpu.torch_private import sdp_priority
 
 aten = torch.ops.aten
-# Before, the memory-efficient kernel wanted as many key heads as query heads (measured on 2.11).
-GROUPED_HEADS_SINCE = (2, 14)
-HALF = (torch.float16, torch.bfloat16)
-
-
-class Backend(StrEnum):
-    """The four implementations of scaled dot product attention."""
-
-    CUDNN = "cudnn"
-    FLASH = "flash"
-    EFFICIENT = "efficient"
-    MATH = "math"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """What the choice looks at. Shapes are (batch, heads, length, head size)."""
-
-    query: tuple[int, ...]
-    key: tuple[int, ...]
-    value: tuple[int, ...]
-    dtype: torch.dtype
-    has_mask: bool
-    dropout: float
-    is_causal: bool
-    needs_grad: bool
-    contiguous_last: bool
-
-
-def choose_backend(call: Call, rules: DeviceRules, enabled: frozenset[Backend]) -> Backend:
-    """The first usable backend of the card's order; math when none is."""
-    usable = {Backend.CUDNN: _cudnn_takes, Backend.FLASH: _flash_takes, Backend.EFFICIENT: _efficient_takes}
-    if len(call.query) == 4 and call.contiguous_last and call.query[2] and call.key[2]:
-        for backend in _order(rules):
-            if backend in enabled and usable[backend](call, rules):
-                return backend
-    return Backend.MATH
-
-
-def _order(rules: DeviceRules) -> tuple[Backend, ...]:
-    """Hopper and sm100 put cuDNN first where the build ships cuDNN > 9.15 (torch 2.11+cu130 on)."""
-    if rules.capability[0] in (9, 10) and int(rules.cuda.split(".")[0]) >= 13:
-        return (Backend.CUDNN, Backend.FLASH, Backend.EFFICIENT)
-    return (Backend.FLASH, Backend.EFFICIENT)
-
-
-def _cudnn_takes(call: Call, rules: DeviceRules) -> bool:
-    head, value_head = call.query[3], call.value[3]
-    training_sizes = not call.needs_grad or (call.key[2] != 1 and not (call.query[2] == 1 and call.dropout))
-    return (
-        call.dtype in HALF
-        and head % 8 == 0
-        and value_head % 8 == 0
-        and (max(head, value_head) <= 128 or (head, value_head) == (192, 128))
-        and training_sizes
-        and (call.dropout * 16).is_integer()
-        and not torch.are_deterministic_algorithms_enabled()
-    )
-
-
-def _flash_takes(call: Call, rules: DeviceRules) -> bool:
-    head = call.query[3]
-    ada_limit = rules.capability in ((8, 6), (8, 9), (12, 0), (12, 1)) and call.needs_grad
-    return (
-        call.dtype in HALF
-        and rules.capability >= (8, 0)
-        and not call.has_mask
-        and head == call.key[3] == call.value[3]
-        and head <= 256
-        and not (ada_limit and 192 < head and (head <= 224 or call.dropout))
-        and not (call.is_causal and call.query[2] != call.key[2])
-    )
-
-
-def _efficient_takes(call: Call, rules: DeviceRules) -> bool:
-    dtypes = (torch.float32, *HALF) if rules.capability >= (8, 0) else (torch.float32, torch.float16)
-    multiple = 4 if call.dtype == torch.float32 else 8
-    return (
-        call.dtype in dtypes
-        and (call.query[1] == call.key[1] or rules.torch >= GROUPED_HEADS_SINCE)
-        and call.query[3] == call.key[3]
-        and call.query[3] % multiple == 0
-        and call.value[3] % multiple == 0
-    )
+# The memory-efficient kernel reads its bias, and wants it laid out, in runs of this many elements.
+BIAS_ALIGNMENT = 8
+# The vector loads of the memory-efficient kernel, in bytes.
+STORAGE_ALIGNMENT = 16
 
 
 def enabled_backends() -> frozenset[Backend]:
@@ -118,38 +35,64 @@ def attention(rules: DeviceRules) -> Callable:
         query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
         is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
     ) -> Any:  # fmt: skip
-        needs_grad = torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, value))
-        call = Call(
-            query=tuple(query.shape), key=tuple(key.shape), value=tuple(value.shape), dtype=query.dtype,
-            has_mask=attn_mask is not None, dropout=dropout_p, is_causal=is_causal, needs_grad=needs_grad,
-            contiguous_last=all(t is None or t.stride(-1) == 1 for t in (query, key, value, attn_mask)),
-        )  # fmt: skip
-        enabled = enabled_backends()
-        backend = choose_backend(call, rules, enabled)
-        if backend not in enabled:
+        if rules.torch >= UNBATCHED_SINCE and query.dim() == key.dim() == value.dim() == 3:
+            query, key, value, attn_mask = (_batched(t) for t in (query, key, value, attn_mask))
+            return kernel(
+                query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+            ).squeeze(0)  # fmt: skip
+        call = _describe(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
+        backend = choose_backend(call, rules, enabled_backends(), sdp_priority())
+        if backend is None:
             raise RuntimeError("No available kernel. Aborting execution.")
         if backend is Backend.FLASH:
             return _flash(query, key, value, dropout_p, is_causal, scale)
-        mask = _as_bias(attn_mask, query.dtype)
         if backend is Backend.CUDNN:
-            return aten._scaled_dot_product_cudnn_attention(
-                query, key, value, mask, needs_grad, dropout_p, is_causal, False, scale=scale
-            )[0]
-        if backend is Backend.EFFICIENT:
-            return _efficient(query, key, value, mask, needs_grad, dropout_p, is_causal, scale, enable_gqa)
-        return aten._scaled_dot_product_attention_math(
-            query, key, value, mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa
+            return _cudnn(query, key, value, _as_bias(attn_mask, query.dtype), dropout_p, is_causal, scale)
+        run = attention_math if backend is Backend.MATH else _efficient
+        return run(
+            query,
+            key,
+            value,
+            _as_bias(attn_mask, query.dtype),
+            dropout_p,
+            is_causal,
+            scale=scale,
+            enable_gqa=enable_gqa,
         )[0]
 
     return kernel
+
+
+def _batched(tensor: Any) -> Any:
+    return tensor if tensor is None else tensor[(None,) * (4 - tensor.dim())]
+
+
+def _describe(query: Any, key: Any, value: Any, mask: Any, dropout: float, is_causal: bool, grouped: bool) -> Call:
+    inputs = (query, key, value)
+    with_mask = inputs if mask is None else (*inputs, mask)
+    return Call(
+        query=tuple(query.shape), key=tuple(key.shape), value=tuple(value.shape),
+        dtype=query.dtype if query.dtype == key.dtype == value.dtype else None,
+        mask=None if mask is None else tuple(mask.shape), mask_needs_grad=mask is not None and mask.requires_grad,
+        dropout=dropout, is_causal=is_causal, grouped=grouped,
+        needs_grad=_needs_grad(*inputs),
+        contiguous_last=all(t.stride(-1) == 1 for t in with_mask),
+        aligned=all(t.storage_offset() * t.itemsize % STORAGE_ALIGNMENT == 0 for t in inputs),
+    )  # fmt: skip
+
+
+def _needs_grad(*inputs: torch.Tensor) -> bool:
+    return torch.is_grad_enabled() and any(t.requires_grad for t in inputs)
 
 
 def _as_bias(mask: Any, dtype: torch.dtype) -> Any:
     """A boolean mask becomes 0 where it is true and -inf elsewhere, in the dtype of the query."""
     if mask is None or mask.dtype != torch.bool:
         return mask
-    bias = aten.zeros_like.default(mask, dtype=dtype)
-    return aten.masked_fill_.Scalar(bias, aten.logical_not.default(mask), float("-inf"))
+    seen_and_hidden = (0.0, float("-inf"))
+    return aten.where.self(
+        mask, *(aten.scalar_tensor.default(v, dtype=dtype, device=mask.device) for v in seen_and_hidden)
+    )
 
 
 def _flash(query: Any, key: Any, value: Any, dropout: float, is_causal: bool, scale: float | None) -> Any:
@@ -163,24 +106,81 @@ def _flash(query: Any, key: Any, value: Any, dropout: float, is_causal: bool, sc
     return aten.slice.Tensor(out, -1, 0, head) if padding else out
 
 
-def _efficient(
-    query: Any, key: Any, value: Any, mask: Any, needs_grad: bool, dropout: float, is_causal: bool,
-    scale: float | None, enable_gqa: bool,
+def _cudnn(
+    query: Any, key: Any, value: Any, bias: Any, dropout: float, is_causal: bool, scale: float | None
 ) -> Any:  # fmt: skip
-    """The memory-efficient kernel wants as many key heads as query heads and a mask aligned to 16 elements."""
-    if enable_gqa and key.shape[1] != query.shape[1]:
-        repeats = query.shape[1] // key.shape[1]
-        key, value = (aten.repeat_interleave.self_int(t, repeats, 1) for t in (key, value))
-    if mask is not None:
-        mask = _aligned(mask).expand(query.shape[0], query.shape[1], query.shape[2], key.shape[2])
-    needs_statistics = needs_grad or (mask is not None and mask.requires_grad)
-    return aten._scaled_dot_product_efficient_attention.default(
-        query, key, value, mask, needs_statistics, dropout, is_causal, scale=scale
+    needs_statistics = _needs_grad(query, key, value)
+    return aten._scaled_dot_product_cudnn_attention.default(
+        query, key, value, bias, needs_statistics, dropout, is_causal, False, scale=scale
     )[0]
 
 
-def _aligned(mask: torch.Tensor) -> torch.Tensor:
-    length = mask.shape[-1]
-    if length % 16 == 0:
-        return mask
-    return F.pad(mask, (0, 16 - length % 16))[..., :length]
+def _efficient(
+    query: Any, key: Any, value: Any, bias: Any, dropout: float, is_causal: bool, *,
+    scale: float | None, enable_gqa: bool,
+) -> Any:  # fmt: skip
+    """The memory-efficient kernel wants as many key heads as query heads, and an aligned bias."""
+    key, value = _for_each_query_head(query, key, value, enable_gqa)
+    if bias is not None:
+        bias = _aligned(bias).expand(*query.shape[:3], key.shape[2])
+    needs_statistics = _needs_grad(query, key, value) or (bias is not None and bias.requires_grad)
+    return aten._scaled_dot_product_efficient_attention.default(
+        query, key, value, bias, needs_statistics, dropout, is_causal, scale=scale
+    )
+
+
+def _for_each_query_head(query: Any, key: Any, value: Any, enable_gqa: bool) -> list[Any]:
+    heads = query.shape[-3]
+    if not enable_gqa:
+        return [t.expand(-1, heads, -1, -1) if t.shape[-3] != heads else t for t in (key, value)]
+    return [
+        t if t.shape[-3] == heads else aten.repeat_interleave.self_int(t, heads // t.shape[-3], -3)
+        for t in (key, value)
+    ]
+
+
+def _aligned(bias: torch.Tensor) -> torch.Tensor:
+    if bias.stride(-1) == 1 and all(stride % BIAS_ALIGNMENT == 0 for stride in bias.stride()[:-1]):
+        return bias
+    length = bias.shape[-1]
+    return F.pad(bias, (0, BIAS_ALIGNMENT - length % BIAS_ALIGNMENT))[..., :length]
+
+
+def attention_math(
+    query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
+    dropout_mask: Any = None, *, scale: float | None = None, enable_gqa: bool = False,
+) -> tuple[Any, Any]:  # fmt: skip
+    """The unfused attention; half precision is computed in single unless `torch.backends.cuda` allows otherwise."""
+    dtype = query.dtype
+    accurate = tuple(_accurate(t) for t in (query, key, value))  # to the end, as in C++
+    query, key, value = accurate
+    factor = (query.shape[-1] ** -0.5 if scale is None else abs(scale)) ** 0.5
+    query = query * (factor if scale is None or scale >= 0 else -factor)
+    if is_causal:
+        attn_mask = _as_bias(_lower_triangle(query, key), query.dtype)
+    if enable_gqa:
+        key, value = _for_each_query_head(query, key, value, enable_gqa)
+    scores = torch.matmul(query, key.transpose(-2, -1) * factor)
+    if attn_mask is not None:
+        scores.add_(attn_mask)  # out of place where a subclass asks, which the card's tensors are not
+    weights = aten._safe_softmax.default(scores, -1)
+    del scores
+    return _weighted(weights, value, dropout_p, dropout_mask, dtype)
+
+
+def _accurate(tensor: torch.Tensor) -> torch.Tensor:
+    half_is_enough = torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed()
+    return tensor.float() if tensor.dtype in HALF and not half_is_enough else tensor
+
+
+def _lower_triangle(query: Any, key: Any) -> Any:
+    return query.new_ones((query.shape[-2], key.shape[-2]), dtype=torch.bool).tril()
+
+
+def _weighted(weights: Any, value: Any, dropout: float, dropout_mask: Any, dtype: torch.dtype) -> tuple[Any, Any]:
+    if dropout_mask is not None:
+        weights, value = weights.masked_fill(dropout_mask.logical_not(), 0.0), value * (1 / (1 - dropout))
+    elif dropout:
+        weights = aten.dropout.default(weights, dropout, True)
+    returned = weights.to(dtype)
+    return torch.matmul(weights, value).to(dtype), returned

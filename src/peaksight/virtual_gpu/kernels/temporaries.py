@@ -1,8 +1,8 @@
 """What a kernel takes from the caching allocator beside its results, and gives back before it returns.
 
 A rule is a function of one `KernelCall` that returns signed bytes in the order of the card: blocks taken are positive,
-blocks given back are negative. What is not given back explicitly is, at the end. A rule that does not know a case
-returns None: the case is then listed under *Not simulated*.
+blocks given back are negative. What is not given back explicitly is, at the end. The results are made first, or where
+`RESULTS` stands. A rule that does not know a case returns None: the case is then listed under *Not simulated*.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,6 +12,7 @@ from typing import Any
 from peaksight.virtual_gpu.device_rules import DeviceRules
 
 Temporaries = Sequence[int]
+RESULTS = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,4 +40,17 @@ Rule = Callable[[KernelCall], Temporaries | None]
 
 def together(*sizes: int) -> Temporaries:
     """Blocks that are alive at the same time, given back in reverse order."""
-    return (*sizes, *(-size for size in reversed(sizes)))
+    return (*sizes, *given_back(sizes))
+
+
+def given_back(sizes: Sequence[int]) -> Temporaries:
+    """Those of `sizes` that are still alive after them, in reverse order."""
+    alive: list[int] = []
+    for size in sizes:
+        if size > 0:
+            alive.append(size)
+        elif size < 0:
+            alive.reverse()
+            alive.remove(-size)
+            alive.reverse()
+    return tuple(-size for size in reversed(alive))

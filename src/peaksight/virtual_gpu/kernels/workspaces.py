@@ -13,7 +13,7 @@ from peaksight.records import Role
 from peaksight.units import MIB
 from peaksight.virtual_gpu.births import Birth, Ledger
 from peaksight.virtual_gpu.device_rules import DeviceRules
-from peaksight.virtual_gpu.kernels import attention_backward, indexing, linalg, losses, reductions
+from peaksight.virtual_gpu.kernels import attention_backward, attention_forward, indexing, linalg, losses, reductions
 from peaksight.virtual_gpu.kernels.temporaries import KernelCall, Rule, Temporaries
 
 aten = torch.ops.aten
@@ -33,7 +33,6 @@ GEMMS = {
 UNPRICED = {
     aten.convolution.default: "convolution-workspace",
     aten.convolution_backward.default: "convolution-workspace",
-    aten._scaled_dot_product_flash_attention_backward.default: "attention-backward-workspace",
     aten._linalg_svd.default: "linalg-workspace",
     aten.linalg_qr.default: "linalg-workspace",
     aten.linalg_lu_factor_ex.default: "linalg-workspace",
@@ -51,6 +50,7 @@ UNPRICED = {
 }
 TEMPORARIES: dict[object, Rule] = (
     attention_backward.TEMPORARIES
+    | attention_forward.TEMPORARIES
     | indexing.TEMPORARIES
     | linalg.TEMPORARIES
     | losses.TEMPORARIES
