@@ -15,6 +15,7 @@ import torch.optim.optimizer as optimizer_module
 import torch.utils._device as device_module
 import torch.utils.data.dataloader as dataloader_module
 from torch._C import DispatchKey, DispatchKeySet
+from torch._prims_common import suggest_memory_format
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.overrides import _len_torch_function_stack, _pop_mode, _push_mode
 from torch.utils._mode_utils import no_dispatch
@@ -42,6 +43,7 @@ __all__ = [
     "sdp_priority",
     "set_sdp_priority",
     "subclasses",
+    "suggest_memory_format",
     "swap",
 ]
 

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from peaksight.virtual_gpu.device_rules import DeviceRules
+from peaksight.virtual_gpu.kernels.batch_norm import batch_norm
 from peaksight.virtual_gpu.kernels.losses import ctc_loss
 from peaksight.virtual_gpu.kernels.sdpa import attention, attention_math
 from peaksight.virtual_gpu.kernels.sdpa_choice import priority
@@ -37,6 +38,7 @@ def composite_rules(rules: DeviceRules, note: Callable[[str], None]) -> dict[Any
     return {op: _step_by_step(op, note) for op in RECURRENT} | {
         aten.scaled_dot_product_attention.default: attention(rules),
         aten._scaled_dot_product_attention_math.default: attention_math,
+        aten.batch_norm.default: batch_norm,
         aten.dropout.default: _dropout,
         aten.isfinite.default: _isfinite,
         aten.linear.default: _linear,

@@ -13,7 +13,17 @@ from peaksight.records import Role
 from peaksight.units import MIB
 from peaksight.virtual_gpu.births import Birth, Ledger
 from peaksight.virtual_gpu.device_rules import DeviceRules
-from peaksight.virtual_gpu.kernels import attention_backward, attention_forward, indexing, linalg, losses, reductions
+from peaksight.virtual_gpu.kernels import (
+    attention_backward,
+    attention_forward,
+    batch_norm,
+    indexing,
+    linalg,
+    losses,
+    norms,
+    reductions,
+    softmax,
+)
 from peaksight.virtual_gpu.kernels.temporaries import KernelCall, Rule, Temporaries
 
 aten = torch.ops.aten
@@ -51,10 +61,13 @@ UNPRICED = {
 TEMPORARIES: dict[object, Rule] = (
     attention_backward.TEMPORARIES
     | attention_forward.TEMPORARIES
+    | batch_norm.TEMPORARIES
     | indexing.TEMPORARIES
     | linalg.TEMPORARIES
     | losses.TEMPORARIES
+    | norms.TEMPORARIES
     | reductions.TEMPORARIES
+    | softmax.TEMPORARIES
 )
 CUBLAS_WORKSPACE_BYTES = 32 * MIB
 SMALL_CUBLAS_WORKSPACE_BYTES = 8519680  # :4096:2:16:8
