@@ -12,7 +12,7 @@ from peaksight.units import GIB, format_bytes
 UNBOUNDED_BYTES = sys.maxsize
 # Approximations without a size that may still decide the verdict, and the most each is taken to hold.
 DECIDING_BYTES = {
-    "convolution-workspace": GIB,
+    "convolution-workspace": GIB // 2,
     "linalg-workspace": GIB,
     "index-workspace": GIB,
     "recurrent-layers": GIB,

@@ -8,12 +8,13 @@ TEXTS = {
     "values": "values read from the device {times}, first at {at}: stand-ins were given (1.0, 1, False)",
     "shapes": "shapes that depend on unknown values {times}, first at {at}: their upper bounds were taken",
     "compile": "torch.compile: the run is eager; compiled kernels fuse operators and allocate less or otherwise",
-    "convolution-workspace": "workspaces of cuDNN convolutions, called {times}",
+    "convolution-workspace": "workspaces of cuDNN convolutions beside copies of their tensors, called {times}",
     "linalg-workspace": "workspaces of linear algebra, called {times}",
     "index-workspace": "temporaries of sorts, scans and gradients of indexing, called {times}",
     "recurrent-layers": "recurrent layers ran step by step {times}; cuDNN's reserve and workspace differ",
     "sparse-gradients": "indices and values of sparse tensors, made {times}",
     "unknown-operator": "workspaces of operators that no card was asked about, called {times}: {names}",
+    "nested-tensors": "nested tensors {times}, first at {at}: the words of all sequences were taken as one sequence",
     "draws": "random numbers drawn on the CPU {times}, first at {at}: a real run draws others",
 }
 

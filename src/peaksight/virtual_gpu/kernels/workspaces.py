@@ -16,15 +16,23 @@ from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.kernels import (
     attention_backward,
     attention_forward,
+    convolution_workspaces,
     batch_norm,
+    embeddings,
     indexing,
     linalg,
     losses,
     norms,
+    recurrent_cells,
+    recurrent_kernels,
     reductions,
+    scans,
+    selecting,
     softmax,
+    sorting,
 )
-from peaksight.virtual_gpu.kernels.temporaries import KernelCall, Rule, Temporaries
+from peaksight.virtual_gpu.kernels.known_operators import is_known
+from peaksight.virtual_gpu.kernels.temporaries import RESULTS, KernelCall, Rule, Temporaries
 
 aten = torch.ops.aten
 
@@ -51,24 +59,33 @@ UNPRICED = {
     aten.linalg_inv_ex.default: "linalg-workspace",
     aten.linalg_eig.default: "linalg-workspace",
     aten._linalg_eigh.default: "linalg-workspace",
-    aten.index_put_.default: "index-workspace",
-    aten._index_put_impl_.default: "index-workspace",
-    aten.sort.default: "index-workspace",
-    aten.sort.stable: "index-workspace",
-    aten.topk.default: "index-workspace",
-    aten.cumsum.default: "index-workspace",
+    aten.isin.Tensor_Tensor: "index-workspace",
+    aten.mode.default: "index-workspace",
+    aten.unique_consecutive.default: "index-workspace",
+    aten.unique_dim.default: "index-workspace",
+    aten._embedding_bag_backward.default: "index-workspace",
 }
 TEMPORARIES: dict[object, Rule] = (
     attention_backward.TEMPORARIES
     | attention_forward.TEMPORARIES
     | batch_norm.TEMPORARIES
+    | convolution_workspaces.TEMPORARIES
+    | embeddings.TEMPORARIES
     | indexing.TEMPORARIES
     | linalg.TEMPORARIES
     | losses.TEMPORARIES
     | norms.TEMPORARIES
+    | recurrent_cells.TEMPORARIES
+    | recurrent_kernels.TEMPORARIES
     | reductions.TEMPORARIES
+    | scans.TEMPORARIES
+    | selecting.TEMPORARIES
     | softmax.TEMPORARIES
+    | sorting.TEMPORARIES
 )
+UNKNOWN = "unknown-operator"
+# Operators whose rule gives the larger part.
+PARTLY_PRICED = {aten.convolution.default, aten.convolution_backward.default}
 CUBLAS_WORKSPACE_BYTES = 32 * MIB
 SMALL_CUBLAS_WORKSPACE_BYTES = 8519680  # :4096:2:16:8
 SEPARATE_LT_WORKSPACE_BYTES = MIB
@@ -121,28 +138,37 @@ class Workspaces:
 
     ledger: Ledger
     cublas: CublasWorkspaces
-    note_unpriced: Callable[[str], None]
+    note_unpriced: Callable[[str, str], None]
 
-    def take(self, call: KernelCall, in_backward: bool) -> None:
-        """An operator ran on the card and its outputs exist: take what its kernels take beside them."""
-        self.cublas.before_returning(call.func, call.args, in_backward)
+    def take(self, call: KernelCall, in_backward: bool, note_results: Callable[[], None]) -> None:
+        """An operator ran on the card: note its results, and take what its kernels take beside them."""
         rule = TEMPORARIES.get(call.func)
         temporaries = rule(call) if rule is not None else None
+        if temporaries is None or RESULTS not in temporaries:
+            note_results()
+        self.cublas.before_returning(call.func, call.args, in_backward)
         if temporaries is not None:
-            self._pass_through(temporaries, call.func.name())
-        elif call.func in UNPRICED:
-            self.note_unpriced(UNPRICED[call.func])
+            self._pass_through(temporaries, call.func.name(), note_results)
+        if call.func in PARTLY_PRICED or (temporaries is None and (rule is not None or not _is_priced(call.func))):
+            self.note_unpriced(UNPRICED.get(call.func, UNKNOWN), call.func.name())
 
-    def _pass_through(self, temporaries: Temporaries, op: str) -> None:
-        """Blocks that live for the length of one kernel."""
+    def _pass_through(self, temporaries: Temporaries, op: str, note_results: Callable[[], None]) -> None:
+        """Blocks that live for the length of one kernel, and among them its results."""
         taken: list[Birth] = []
         for size in temporaries:
             if size > 0:
                 taken.append(self.ledger.allocate(size, op, Role.WORKSPACE))
             elif size < 0:
                 self.ledger.free(_last_of(taken, -size))
+            else:
+                note_results()
         for birth in reversed(taken):
             self.ledger.free(birth)
+
+
+def _is_priced(func: Any) -> bool:
+    """Whether an operator without a rule takes nothing."""
+    return func not in UNPRICED and is_known(func)
 
 
 def _last_of(taken: list[Birth], num_bytes: int) -> Birth:
