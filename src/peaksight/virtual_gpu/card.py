@@ -1,7 +1,7 @@
 """The virtual GPU: everything that makes torch believe in the card, for the length of a `with`."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -26,7 +26,7 @@ from peaksight.virtual_gpu.autograd_lines import AutogradLines
 from peaksight.virtual_gpu.births import Circumstances, Ledger
 from peaksight.virtual_gpu.device_requests import DeviceRequests
 from peaksight.virtual_gpu.device_rules import DeviceRules
-from peaksight.virtual_gpu.kernels import composites, convolution
+from peaksight.virtual_gpu.kernels import composites, convolution, index_composites
 from peaksight.virtual_gpu.kernels.dynamic_shapes import shape_rules
 from peaksight.virtual_gpu.kernels.explicit_composites import explicit_rules
 from peaksight.virtual_gpu.kernels.fake_kernels import fake_kernels
@@ -79,7 +79,8 @@ class VirtualGpu:
         patches = self._patches.__enter__()
         dynamo.install(patches)
         rules = composites.composite_rules(self.rules, self.approximations.note)
-        mode = VirtualGpuMode(self, rules | explicit_rules() | loss_rules(), shape_rules() | fake_kernels())
+        steps = explicit_rules() | loss_rules() | index_composites.steps()
+        mode = VirtualGpuMode(self, rules | steps, shape_rules() | fake_kernels())
         requests = DeviceRequests()
         parameters = Parameters(self.ledger, self.loop.modules)
         torch_answers.install(patches, self.ledger, self.approximations, self._lines)
@@ -108,6 +109,14 @@ class VirtualGpu:
             return
         if self._nodes.pending() and torch.is_grad_enabled():
             self._nodes.note(self.loop.module, self._lines.current())
+        results = partial(self._note_results, func, args, out)
+        if _on_card(out):
+            call = KernelCall(func, args, kwargs, out, self.rules)
+            self._workspaces.take(call, self.loop.phase is Phase.BACKWARD, results)
+        else:
+            results()
+
+    def _note_results(self, func: Any, args: tuple, out: Any) -> None:
         if _may_allocate(func):
             role = Role.INPUT if self._is_input(func, args) else Role.UNMARKED
             for storage in device_storages(func, out, self):
@@ -115,9 +124,6 @@ class VirtualGpu:
         elif _may_resize(func):
             for storage in device_storages(func, out, self):
                 self.ledger.resized(storage, func.name())
-        if _on_card(out):
-            call = KernelCall(func, args, kwargs, out, self.rules)
-            self._workspaces.take(call, self.loop.phase is Phase.BACKWARD)
 
     def _is_input(self, func: Any, args: tuple) -> bool:
         """Data that arrives from the host, or is made outside of any module from nothing."""

@@ -1,39 +1,74 @@
-"""The temporaries of an embedding's gradient."""
-
-import json
-from pathlib import Path
+"""Indexing, against what an H200 allocates (torch 2.11+cu130, 2026-11-28, benchmarks/operators)."""
 
 import pytest
 import torch
 
-from peaksight.records import Role
+from ..cards import events_on, slugs
 
 pytestmark = pytest.mark.torch
 
-MEASURED = Path(__file__).parents[3] / "benchmarks" / "kernels" / "h100-80gb_2.11+cu130_2026-11-28.jsonl"
-CASES = [case for case in map(json.loads, MEASURED.read_text().splitlines()) if case.get("op") == "embedding"]
+SORTED = [24_000, 24_000, -24_000, 24_000, 24_000, 24_000, 53_759, -53_759, -24_000, -24_000, -24_000, -24_000]
+CHECKS = [8, 1, -1, -8] * 2
 
 
-def peak_of(events):
-    """The largest sum of a run of `events`, bytes taken above zero and freed below."""
-    now = peak = 0
-    for event in events:
-        now += event
-        peak = max(peak, now)
-    return peak
+def test_values_that_are_added_are_sorted(virtual_gpu):
+    """The index of every row is checked and computed, then sorted on as many bits as there are rows."""
+    table, index = torch.empty(5000, 64, device="cuda"), torch.zeros(3000, dtype=torch.int64, device="cuda")
+    values = torch.empty(3000, 64, device="cuda")
+    with events_on(virtual_gpu) as events:
+        table.index_put_((index,), values, accumulate=True)
+
+    assert [*CHECKS, *SORTED] == events
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['dtype']}-{case['n']}")
-def test_peak_of_the_backward_is_the_measured_one(virtual_gpu, case):
-    """The gradient of a 50257 x 768 embedding peaks as on an H100 (torch 2.11+cu130, 2026-11-28)."""
-    dtype = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[case["dtype"]]
-    weight = torch.nn.Embedding(50257, 768, device="cuda", dtype=dtype).weight
-    indices = torch.randint(0, 50257, (case["n"],), device="cuda")
-    grad = torch.empty(case["n"], 768, device="cuda", dtype=dtype)
-    first = len(virtual_gpu.ledger.births)
-    torch.ops.aten.embedding_dense_backward(grad, indices, weight.shape[0], -1, False)
+def test_the_gradient_of_indexing(virtual_gpu):
+    """The forward pass has checked the indices."""
+    table = torch.empty(5000, 64, device="cuda", requires_grad=True)
+    index = torch.zeros(3000, dtype=torch.int64, device="cuda")
+    rows = table[index]
+    gradient = torch.ones_like(rows)
+    with events_on(virtual_gpu) as events:
+        rows.backward(gradient)
 
-    births = virtual_gpu.ledger.births[first:]
+    assert [1_280_000, *SORTED] == events
 
-    assert [birth.role for birth in births].count(Role.WORKSPACE) == (0 if case["n"] <= 3072 else 9)
-    assert abs(sum(birth.requested_bytes for birth in births) - peak_of(case["backward"])) <= 8
+
+def test_indices_are_copied_to_equal_strides(virtual_gpu):
+    """Where they are broadcast against each other."""
+    points = torch.empty(4, 1024, 64, device="cuda")
+    batch, rows = torch.arange(4, device="cuda")[:, None], torch.zeros(4, 500, dtype=torch.int64, device="cuda")
+    with events_on(virtual_gpu) as events:
+        _kept = points[batch, rows]
+
+    assert [16_000, 512_000, -16_000] == events
+
+
+def test_a_mask_is_its_positions(virtual_gpu):
+    """An expanded mask is copied; the positions in both dimensions live until the rows are taken."""
+    points = torch.empty(4, 1024, 64, device="cuda")
+    mask = torch.tensor([[True], [False], [True], [True]]).cuda().expand(-1, 1024)
+    with events_on(virtual_gpu) as events:
+        _kept = points[mask]
+
+    assert [4096, 4, 1, -1, 49_152, 1023, -1023, -4, -4096, 786_432, -49_152] == events
+
+
+def test_a_number_is_filled_in_where_a_mask_is_true(virtual_gpu):
+    """Without its positions, and without an upper bound for how many there are."""
+    points = torch.empty(1000, device="cuda")
+    mask = points > 0
+    with events_on(virtual_gpu) as events:
+        points[mask] = 0.0
+
+    assert [4, -4] == events
+    assert "shapes" not in slugs(virtual_gpu)
+
+
+def test_a_mean_of_what_is_scattered(virtual_gpu):
+    """Ones are scattered to count."""
+    table, source = torch.zeros(5000, 64, device="cuda"), torch.empty(1000, 64, device="cuda")
+    index = torch.zeros(1000, 64, dtype=torch.int64, device="cuda")
+    with events_on(virtual_gpu) as events:
+        _kept = table.scatter_reduce(0, index, source, "mean")
+
+    assert [1_280_000, 256_000, 1_280_000, 320_000, -320_000, -1_280_000, -256_000] == events

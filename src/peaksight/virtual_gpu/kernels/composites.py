@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from peaksight.virtual_gpu.device_rules import DeviceRules
+from peaksight.virtual_gpu.kernels import index_composites
 from peaksight.virtual_gpu.kernels.batch_norm import batch_norm
 from peaksight.virtual_gpu.kernels.losses import ctc_loss
 from peaksight.virtual_gpu.kernels.sdpa import attention, attention_math
@@ -35,7 +36,7 @@ RECURRENT = (
 
 def composite_rules(rules: DeviceRules, note: Callable[[str], None]) -> dict[Any, Callable]:
     """What the card runs in place of each composite operator; `note(slug)` is told what is only approximated."""
-    return {op: _step_by_step(op, note) for op in RECURRENT} | {
+    return {op: _step_by_step(op, note) for op in RECURRENT} | index_composites.composites() | {
         aten.scaled_dot_product_attention.default: attention(rules),
         aten._scaled_dot_product_attention_math.default: attention_math,
         aten.batch_norm.default: batch_norm,

@@ -15,8 +15,8 @@ def shape_rules() -> dict[str, Callable]:
         "aten::masked_select": _masked_select,
         "aten::index.Tensor": _index,
         "aten::index_put": _index,
-        "aten::index_put_": _index,
-        "aten::_index_put_impl_": _index,
+        "aten::index_put_": _index_put,
+        "aten::_index_put_impl_": _index_put,
         "aten::_unique2": _unique,
         "aten::unique_consecutive": _unique_consecutive,
         "aten::unique_dim": _unique_dim,
@@ -53,7 +53,9 @@ def _nms(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
 
 
 def _masked_select(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
-    return _empty(mode, args[0], (_num_true(mode, args[1]),), args[0].dtype)
+    tensor, mask = args[:2]
+    num_items = torch.broadcast_shapes(tensor.shape, mask.shape).numel()
+    return _empty(mode, tensor, (_num_true(mode, mask) * num_items // max(1, mask.numel()),), tensor.dtype)
 
 
 def _index(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
@@ -61,6 +63,13 @@ def _index(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
     tensor, indices, *rest = args
     indices = [index for mask in indices for index in _as_vectors(mode, mask)]
     return run((tensor, indices, *rest), kwargs)
+
+
+def _index_put(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+    """A number is written where masks are true, however many elements that are."""
+    tensor, indices, values, *_ = args
+    is_filled = values.dim() == 0 and all(each is None or each.dtype == torch.bool for each in indices)
+    return tensor if is_filled else _index(mode, run, args, kwargs)
 
 
 def _as_vectors(mode: Any, index: torch.Tensor | None) -> list[torch.Tensor | None]:

@@ -16,15 +16,12 @@ from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.kernels import (
     attention_backward,
     attention_forward,
-    convolution_workspaces,
     batch_norm,
     embeddings,
     indexing,
     linalg,
     losses,
     norms,
-    recurrent_cells,
-    recurrent_kernels,
     reductions,
     scans,
     selecting,
@@ -69,14 +66,11 @@ TEMPORARIES: dict[object, Rule] = (
     attention_backward.TEMPORARIES
     | attention_forward.TEMPORARIES
     | batch_norm.TEMPORARIES
-    | convolution_workspaces.TEMPORARIES
     | embeddings.TEMPORARIES
     | indexing.TEMPORARIES
     | linalg.TEMPORARIES
     | losses.TEMPORARIES
     | norms.TEMPORARIES
-    | recurrent_cells.TEMPORARIES
-    | recurrent_kernels.TEMPORARIES
     | reductions.TEMPORARIES
     | scans.TEMPORARIES
     | selecting.TEMPORARIES
@@ -84,8 +78,6 @@ TEMPORARIES: dict[object, Rule] = (
     | sorting.TEMPORARIES
 )
 UNKNOWN = "unknown-operator"
-# Operators whose rule gives the larger part.
-PARTLY_PRICED = {aten.convolution.default, aten.convolution_backward.default}
 CUBLAS_WORKSPACE_BYTES = 32 * MIB
 SMALL_CUBLAS_WORKSPACE_BYTES = 8519680  # :4096:2:16:8
 SEPARATE_LT_WORKSPACE_BYTES = MIB
@@ -149,7 +141,7 @@ class Workspaces:
         self.cublas.before_returning(call.func, call.args, in_backward)
         if temporaries is not None:
             self._pass_through(temporaries, call.func.name(), note_results)
-        if call.func in PARTLY_PRICED or (temporaries is None and (rule is not None or not _is_priced(call.func))):
+        elif rule is not None or call.func in UNPRICED or not is_known(call.func):
             self.note_unpriced(UNPRICED.get(call.func, UNKNOWN), call.func.name())
 
     def _pass_through(self, temporaries: Temporaries, op: str, note_results: Callable[[], None]) -> None:
@@ -164,11 +156,6 @@ class Workspaces:
                 note_results()
         for birth in reversed(taken):
             self.ledger.free(birth)
-
-
-def _is_priced(func: Any) -> bool:
-    """Whether an operator without a rule takes nothing."""
-    return func not in UNPRICED and is_known(func)
 
 
 def _last_of(taken: list[Birth], num_bytes: int) -> Birth:
