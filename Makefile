@@ -43,6 +43,10 @@ accuracy: .venv/dev  ## Compare predictions with the GPU measurements in benchma
 verdicts: .venv/dev  ## Compare "fits or not, and where it fails" with benchmarks/truth/capped.json
 	$(BIN)/python -m benchmarks.accuracy.verdicts $(ARGS)
 
+.PHONY: operators
+operators: .venv/dev  ## Compare single operators with what they took on a GPU; writes docs/operators.md
+	$(BIN)/python -m benchmarks.operators publish
+
 .PHONY: bench
 bench: .venv/dev  ## Measure what a simulated run costs: time and host memory
 	$(BIN)/python -m benchmarks.bench $(ARGS)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from benchmarks.operators.comparison import Difference
 
 ONLY = f"a source ({', '.join(SOURCES)}), or a source and the beginning of a name"
+PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
 MEASURED = Path(__file__).parent / "h200_2.11+cu130_2026-11-28.jsonl.gz"
 
 
@@ -49,15 +50,18 @@ def show(measured: Path, only: str, containing: str, gpu: str, build: str, detai
     print("\n" + ", ".join(f"{count} {kind}" for kind, count in counts.most_common()))
 
 
-def known(measured: Path, gpu: str, build: str) -> None:
-    """Write the operators of the cases that take the same blocks, the list that the virtual card reads."""
+def publish(measured: Path, gpu: str, build: str) -> None:
+    """Write docs/operators.md, and the list of measured operators that the virtual card reads."""
     from benchmarks.operators.comparison import compare
+    from benchmarks.operators.page import Page
     from peaksight.virtual_gpu.kernels import known_operators
 
-    seen: set[str] = set()
+    page, seen = Page(), set[str]()
     for source in SOURCES:
         for difference in compare(measured, source, "", gpu, build):
+            page.add(difference)
             seen |= difference.operators if difference.kind in ("same", "order") else set()
+    PAGE.write_text(page.text(build))
     listed = Path(known_operators.__file__).with_name("measured_operators.txt")
     listed.write_text("".join(f"{name}\n" for name in sorted(seen)))
 
@@ -86,12 +90,12 @@ def main() -> None:
     comparing.add_argument("--containing", default="", help="only cases whose signature contains this")
     comparing.add_argument("--details", type=int, default=2)
     comparing.set_defaults(run=show)
-    listing = commands.add_parser("known")
+    listing = commands.add_parser("publish")
     for command in (comparing, listing):
         command.add_argument("--measured", type=Path, default=MEASURED)
         command.add_argument("--gpu", default="h200")
         command.add_argument("--build", default="2.11+cu130")
-    listing.set_defaults(run=known)
+    listing.set_defaults(run=publish)
     arguments = vars(parser.parse_args())
     arguments.pop("run")(**arguments)
 
