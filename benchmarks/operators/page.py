@@ -10,16 +10,19 @@ from benchmarks.operators.recording import peak
 
 COLUMNS = (*KINDS, "error")
 MAX_WORST = 60
-HEAD = """# Operators
+HEAD = """\
+# Operators
 
-Written by `make operators`: {cases:,} calls of operators, modules and optimizers, each compared with what a real card did.
+Written by `make operators`: {cases:,} calls of operators, modules and optimizers, each compared with what a real card
+did.
 
-- Measured: NVIDIA H200, torch 2.11.0+cu130, cuDNN 9.19, 2026-11-28
-  (`python -m benchmarks.operators measure`): the allocator's events of the second call, forward and backward.
-- Simulated on {today}: torch {torch} with the device rules of {build}. Calls that this release makes otherwise are left out.
-- *same*: the same blocks taken and given back in the same order. *order*: the same blocks and the same peak. *blocks*: the
-  same peak. *peak*: another peak. *error*: the simulation failed.
-- The calls of *operator*, *module* and *optimizer* are the samples of PyTorch's own tests in two sizes, those of *layer* are
+- Measured: NVIDIA H200, torch 2.11.0+cu130, cuDNN 9.19, 2026-11-28 (`python -m benchmarks.operators measure`): the
+  allocator's events of the second call, forward and backward.
+- Simulated on {today}: torch {torch} with the device rules of {build}. Calls that this release makes otherwise are
+  left out.
+- *same*: the same blocks taken and given back in the same order. *order*: the same blocks and the same peak. *blocks*:
+  the same peak. *peak*: another peak. *error*: the simulation failed.
+- The calls of *operator*, *module* and *optimizer* are the samples of PyTorch's own tests in two sizes; the others are
   of the sizes of a training run.
 
 """
@@ -36,7 +39,7 @@ class Page:
 
     def add(self, difference: Difference) -> None:
         """Count one case; keep the worst of its operator."""
-        source, name = difference.name.split(" ", 1)
+        source = difference.name.partition(" ")[0]
         self._counts[difference.name if source == "layer" else source][difference.kind] += 1
         if difference.kind in ("peak", "error"):
             self._differing[difference.name] += 1

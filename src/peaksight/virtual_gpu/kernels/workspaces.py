@@ -16,12 +16,18 @@ from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.kernels import (
     attention_backward,
     attention_forward,
+    convolution_workspaces,
+    detection,
     batch_norm,
+    distances,
     embeddings,
     indexing,
     linalg,
     losses,
     norms,
+    packing,
+    recurrent_cells,
+    recurrent_kernels,
     reductions,
     scans,
     selecting,
@@ -66,11 +72,17 @@ TEMPORARIES: dict[object, Rule] = (
     attention_backward.TEMPORARIES
     | attention_forward.TEMPORARIES
     | batch_norm.TEMPORARIES
+    | convolution_workspaces.TEMPORARIES
+    | detection.TEMPORARIES
+    | distances.TEMPORARIES
     | embeddings.TEMPORARIES
     | indexing.TEMPORARIES
     | linalg.TEMPORARIES
     | losses.TEMPORARIES
     | norms.TEMPORARIES
+    | packing.TEMPORARIES
+    | recurrent_cells.TEMPORARIES
+    | recurrent_kernels.TEMPORARIES
     | reductions.TEMPORARIES
     | scans.TEMPORARIES
     | selecting.TEMPORARIES
@@ -78,6 +90,8 @@ TEMPORARIES: dict[object, Rule] = (
     | sorting.TEMPORARIES
 )
 UNKNOWN = "unknown-operator"
+# Operators whose rule gives the larger part.
+PARTLY_PRICED = {aten.convolution.default, aten.convolution_backward.default}
 CUBLAS_WORKSPACE_BYTES = 32 * MIB
 SMALL_CUBLAS_WORKSPACE_BYTES = 8519680  # :4096:2:16:8
 SEPARATE_LT_WORKSPACE_BYTES = MIB
@@ -134,14 +148,14 @@ class Workspaces:
 
     def take(self, call: KernelCall, in_backward: bool, note_results: Callable[[], None]) -> None:
         """An operator ran on the card: note its results, and take what its kernels take beside them."""
-        rule = TEMPORARIES.get(call.func)
+        rule = TEMPORARIES.get(call.func) or TEMPORARIES.get(call.func.name())
         temporaries = rule(call) if rule is not None else None
         if temporaries is None or RESULTS not in temporaries:
             note_results()
         self.cublas.before_returning(call.func, call.args, in_backward)
         if temporaries is not None:
             self._pass_through(temporaries, call.func.name(), note_results)
-        elif rule is not None or call.func in UNPRICED or not is_known(call.func):
+        if call.func in PARTLY_PRICED or (temporaries is None and (rule is not None or not _is_priced(call.func))):
             self.note_unpriced(UNPRICED.get(call.func, UNKNOWN), call.func.name())
 
     def _pass_through(self, temporaries: Temporaries, op: str, note_results: Callable[[], None]) -> None:
@@ -156,6 +170,11 @@ class Workspaces:
                 note_results()
         for birth in reversed(taken):
             self.ledger.free(birth)
+
+
+def _is_priced(func: Any) -> bool:
+    """Whether an operator without a rule takes nothing."""
+    return func not in UNPRICED and is_known(func)
 
 
 def _last_of(taken: list[Birth], num_bytes: int) -> Birth:
