@@ -14,10 +14,9 @@ from peaksight.virtual_gpu.cache_key import cache_key
 from peaksight.virtual_gpu.devices import PRIM_DEVICE, cpp_device, for_python
 from peaksight.virtual_gpu.in_place import in_place_of
 from peaksight.virtual_gpu.making import is_parameter_in_the_making
-from peaksight.virtual_gpu.torch_private import FakeTensor, FakeTensorMode, no_dispatch
+from peaksight.virtual_gpu.torch_private import FakeTensor, FakeTensorMode, composite, is_composite, no_dispatch
 
 aten = torch.ops.aten
-COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 # The outputs that an operator makes on the card, in its order: random seeds may be on the host, or come first.
 RESULTS_ON_CARD = {
     aten._scaled_dot_product_cudnn_attention.default: (6, 7, 0, 1),
@@ -100,7 +99,7 @@ class VirtualGpuMode(FakeTensorMode):
         """What the card runs in place of `func`; it may return NotImplemented for a call that is one kernel."""
         if func in self._rules:
             return self._rules[func]
-        return func.decompose if _is_composite(func) and func.name() not in self._shapes else None
+        return composite(func) if _is_composite(func) and func.name() not in self._shapes else None
 
     def _cache_key(self, state: Any, func: Any, args: Any, kwargs: Any) -> Any:
         return cache_key(func, args, kwargs)
@@ -174,7 +173,7 @@ def _draws(func: Any) -> bool:
 
 @cache
 def _is_composite(func: Any) -> bool:
-    return isinstance(func, torch._ops.OpOverload) and func.has_kernel_for_dispatch_key(COMPOSITE)
+    return isinstance(func, torch._ops.OpOverload) and is_composite(func)
 
 
 def _writes_to_host(func: Any, args: Any) -> bool:

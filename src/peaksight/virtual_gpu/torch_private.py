@@ -3,7 +3,9 @@
 A release that lacks one of them is refused by name instead of giving a wrong number.
 """
 
+import functools
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import FrameType
@@ -31,10 +33,12 @@ __all__ = [
     "autocast_excluded",
     "called_by_engine",
     "check_release",
+    "composite",
     "current_autograd_node",
     "default_device",
     "fake_tensor",
     "function_modes_off",
+    "is_composite",
     "is_last_reference",
     "modes_off",
     "next_sequence_nr",
@@ -120,6 +124,16 @@ class function_modes_off:
 def default_device() -> torch.device | None:
     """The device of `with torch.device(...)` or `torch.set_default_device`, None without one."""
     return device_module.CURRENT_DEVICE
+
+
+def is_composite(op: torch._ops.OpOverload) -> bool:
+    """Whether a C++ function takes `op` apart on every device."""
+    return torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), DispatchKey.CompositeImplicitAutograd)
+
+
+def composite(op: torch._ops.OpOverload) -> Callable:
+    """That function, which `op.decompose` may hide behind a decomposition in Python."""
+    return functools.partial(op._op_dk, DispatchKey.CompositeImplicitAutograd)
 
 
 def swap(first: FakeTensor, second: FakeTensor) -> None:

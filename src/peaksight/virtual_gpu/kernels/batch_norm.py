@@ -11,7 +11,7 @@ import torch
 
 from peaksight.virtual_gpu.kernels.reductions import div_up, last_pow2
 from peaksight.virtual_gpu.kernels.temporaries import RESULTS, KernelCall, Rule, Temporaries, together
-from peaksight.virtual_gpu.torch_private import suggest_memory_format
+from peaksight.virtual_gpu.torch_private import composite, suggest_memory_format
 
 aten = torch.ops.aten
 
@@ -32,7 +32,7 @@ def batch_norm(
     """`aten::batch_norm` as the card takes it apart."""
     given = (input, weight, bias, running_mean, running_var, training, momentum, eps)
     if not (cudnn_enabled and _cudnn_can(*given[:6])):
-        return aten.batch_norm.default.decompose(*given, cudnn_enabled)
+        return composite(aten.batch_norm.default)(*given, cudnn_enabled)
     contiguous = input.contiguous(memory_format=suggest_memory_format(input))
     return aten.cudnn_batch_norm.default(contiguous, *given[1:])[0]
 
@@ -66,6 +66,14 @@ def _cudnn_backward(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tupl
         return torch.empty_like(input), torch.empty_like(weight), torch.empty_like(weight)
 
 
+def _native(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, ...]:
+    """Statistics are saved also outside of training, in the type that the kernels accumulate in."""
+    input = args[0]
+    dtype = torch.float64 if input.dtype == torch.float64 else torch.float32
+    with mode:
+        return torch.empty_like(input), *(input.new_empty(input.shape[1], dtype=dtype) for _ in range(2))
+
+
 def _native_backward(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor | None, ...]:
     """The gradient of the input is contiguous, but channels-last in training where all tensors are."""
     grad, input, weight, training, mask = args[0], args[1], args[2], args[7], args[9]
@@ -79,6 +87,7 @@ def _native_backward(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tup
 FAKE_KERNELS: dict[str, Callable] = {
     "aten::cudnn_batch_norm": _cudnn,
     "aten::cudnn_batch_norm_backward": _cudnn_backward,
+    "aten::native_batch_norm": _native,
     "aten::native_batch_norm_backward": _native_backward,
 }
 
@@ -123,8 +132,8 @@ def _rows(input: torch.Tensor) -> int:
 
 def native_forward(call: KernelCall) -> Temporaries:
     """The statistics of channels-last tensors in training: mean, deviations and count of each block of rows."""
-    input = call.args[0]
-    return together(*_staging(input, 4)) if _by_channels(input) else ()
+    input, training = call.args[0], call.args[5]
+    return together(*_staging(input, 4)) if training and _by_channels(input) else ()
 
 
 def native_backward(call: KernelCall) -> Temporaries:
@@ -162,7 +171,6 @@ def _accumulator_bytes(input: torch.Tensor) -> int:
 TEMPORARIES: dict[object, Rule] = {
     aten.cudnn_batch_norm.default: cudnn_forward,
     aten.cudnn_batch_norm_backward.default: cudnn_backward,
-    aten._native_batch_norm_legit.default: native_forward,
-    aten._native_batch_norm_legit.no_stats: native_forward,
+    aten.native_batch_norm.default: native_forward,
     aten.native_batch_norm_backward.default: native_backward,
 }

@@ -16,7 +16,7 @@ from peaksight.virtual_gpu.kernels.losses import ctc_loss
 from peaksight.virtual_gpu.kernels.sdpa import attention, attention_math
 from peaksight.virtual_gpu.kernels.sdpa_choice import priority
 from peaksight.virtual_gpu.patches import Patches
-from peaksight.virtual_gpu.torch_private import sdp_priority, set_sdp_priority
+from peaksight.virtual_gpu.torch_private import composite, sdp_priority, set_sdp_priority
 from peaksight.virtual_gpu.values import assume
 
 aten = torch.ops.aten
@@ -70,7 +70,7 @@ def _dropout(input: torch.Tensor, p: float, train: bool) -> torch.Tensor:
     """Dropout on CUDA is `native_dropout`: it keeps a boolean mask, one byte an element."""
     if 0 < p < 1 and train and input.numel():
         return aten.native_dropout.default(input, p, True)[0]
-    return aten.dropout.default.decompose(input, p, train)
+    return composite(aten.dropout.default)(input, p, train)
 
 
 def fused_rms_norm(
@@ -85,11 +85,11 @@ def fused_rms_norm(
 
 def _isfinite(input: torch.Tensor) -> torch.Tensor:
     """A run that works is finite: loops that skip a step without it do not."""
-    return assume(aten.isfinite.default.decompose(input), True)
+    return assume(composite(aten.isfinite.default)(input), True)
 
 
 def _linear(input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
     """Where the input cannot be flattened, the bias is added in place: ATen/native/Linear.cpp."""
     if bias is None or input.dim() == 2 or (input.is_contiguous() and (input.dim() == 3 or bias.dim() == 1)):
-        return aten.linear.default.decompose(input, weight, bias)
+        return composite(aten.linear.default)(input, weight, bias)
     return torch.matmul(input, weight.t()).add_(bias)
