@@ -122,13 +122,13 @@ def test_rms_norm_under_autocast(build, is_fused):
 
 
 def test_group_norm_statistics(virtual_gpu):
-    """Mean and deviation are one number a sample and group each."""
+    """Mean and deviation are one number a sample and group each; two coefficients of each channel are temporary."""
     x = torch.randn(2, 8, 4, 4, device="cuda")
     norm = nn.GroupNorm(4, 8).cuda()
     with births_on(virtual_gpu) as births:
         norm(x)
 
-    assert [2 * 8 * 16 * 4, 2 * 4 * 4, 2 * 4 * 4] == requested(births)
+    assert [2 * 8 * 16 * 4, 2 * 4 * 4, 2 * 4 * 4, 2 * 8 * 4, 2 * 8 * 4] == requested(births)
 
 
 def test_batch_norm_statistics(virtual_gpu):
