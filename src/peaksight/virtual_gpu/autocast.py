@@ -12,6 +12,7 @@ import torch
 
 from peaksight.virtual_gpu import autocast_ops
 from peaksight.virtual_gpu.devices import is_virtual_cuda
+from peaksight.virtual_gpu.kernels.recurrent import half_copies
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.torch_private import autocast_excluded
 
@@ -52,6 +53,7 @@ class Autocast:
             (autocast_ops.BANNED, _banned),
         ):
             kernels |= {name: kernel(op) for name in names if (op := _operator(name, release)) is not None}
+        kernels["_cudnn_rnn"] = self._recurrent
         patches.set_kernels("AutocastCUDA", kernels)
 
     def _clear(self) -> None:
@@ -88,6 +90,14 @@ class Autocast:
                 return op(*args, **kwargs)
 
         return kernel
+
+    def _recurrent(self, input: Any, weights: Any, stride: int, buffer: Any, hx: Any, cx: Any, *settings: Any) -> Any:
+        """Always in half precision, with all weights cast at once: ATen/cudnn/AutocastRNN.cpp."""
+        with autocast_excluded():
+            if _is_eligible(weights[0]) and weights[0].dtype != torch.float16:
+                buffer, weights = half_copies(weights, stride)
+            cx, hx, input = (self._cast(value, torch.float16) for value in (cx, hx, input))
+            return aten._cudnn_rnn.default(input, weights, stride, buffer, hx, cx, *settings)
 
     def _cast(self, value: Any, dtype: torch.dtype) -> Any:
         if isinstance(value, (list, tuple)):

@@ -34,7 +34,7 @@ def install(patches: Patches, card: Card, rules: DeviceRules, ledger: Ledger) ->
         (torch.nn.parallel.comm, {"scatter": _scatter}),
         (torch.distributions.Distribution, {"_validate_args": False}),
         (torch.backends.cuda, {"is_built": _always(True)}),
-        (torch.backends.cudnn, {"is_available": _always(True), "is_acceptable": _always(False)}),
+        (torch.backends.cudnn, {"is_available": _always(True)}),
         (torch.accelerator, accelerator_answers(streams) | memory),
     ):
         for name, answer in answers.items():
