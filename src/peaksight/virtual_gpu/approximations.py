@@ -4,6 +4,7 @@ from collections import Counter
 
 from peaksight.records import Approximation
 
+MAX_NAMES = 5
 TEXTS = {
     "values": "values read from the device {times}, first at {at}: stand-ins were given (1.0, 1, False)",
     "shapes": "shapes that depend on unknown values {times}, first at {at}: their upper bounds were taken",
@@ -11,7 +12,7 @@ TEXTS = {
     "convolution-workspace": "workspaces of cuDNN convolutions beside copies of their tensors, called {times}",
     "linalg-workspace": "workspaces of linear algebra, called {times}",
     "index-workspace": "temporaries of sorts, scans and gradients of indexing, called {times}",
-    "recurrent-layers": "recurrent layers ran step by step {times}; cuDNN's reserve and workspace differ",
+    "recurrent-layers": "workspaces of recurrent layers, called {times}: measured on Hopper only, with cuDNN and up to 32 bits",
     "sparse-gradients": "indices and values of sparse tensors, made {times}",
     "unknown-operator": "workspaces of operators that no card was asked about, called {times}: {names}",
     "nested-tensors": "nested tensors {times}, first at {at}: the words of all sequences were taken as one sequence",
@@ -38,8 +39,13 @@ class Approximations:
 
     def _text(self, slug: str) -> str:
         places = list(self._places[slug])
-        at, names = places[0] or "an unknown line", ", ".join(places)
+        at, names = places[0] or "an unknown line", _listed(places)
         return TEXTS[slug].format(times=_times(self._counts[slug]), at=at, names=names)
+
+
+def _listed(places: list[str]) -> str:
+    more = len(places) - MAX_NAMES
+    return ", ".join(places[:MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _times(count: int) -> str:

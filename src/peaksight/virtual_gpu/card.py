@@ -26,12 +26,14 @@ from peaksight.virtual_gpu.autograd_lines import AutogradLines
 from peaksight.virtual_gpu.births import Circumstances, Ledger
 from peaksight.virtual_gpu.device_requests import DeviceRequests
 from peaksight.virtual_gpu.device_rules import DeviceRules
-from peaksight.virtual_gpu.kernels import composites, convolution, index_composites
+from peaksight.virtual_gpu.kernels import composites, convolution, index_composites, recurrent, transformers
 from peaksight.virtual_gpu.kernels.dynamic_shapes import shape_rules
 from peaksight.virtual_gpu.kernels.explicit_composites import explicit_rules
 from peaksight.virtual_gpu.kernels.fake_kernels import fake_kernels
 from peaksight.virtual_gpu.kernels.losses import loss_rules
+from peaksight.virtual_gpu.kernels.recurrent_kernels import CudnnRecurrence
 from peaksight.virtual_gpu.kernels.temporaries import KernelCall
+from peaksight.virtual_gpu.kernels.transformers import transformer_rules
 from peaksight.virtual_gpu.kernels.workspaces import CublasWorkspaces, Workspaces
 from peaksight.virtual_gpu.mode import VirtualGpuMode, device_storages
 from peaksight.virtual_gpu.modules import Parameters
@@ -79,14 +81,22 @@ class VirtualGpu:
         patches = self._patches.__enter__()
         dynamo.install(patches)
         rules = composites.composite_rules(self.rules, self.approximations.note)
+        recurrence = CudnnRecurrence(self.rules, self.ledger, self.approximations.note)
         steps = explicit_rules() | loss_rules() | index_composites.steps()
-        mode = VirtualGpuMode(self, rules | steps, shape_rules() | fake_kernels())
+        fast_paths = transformer_rules(self.rules, self.approximations.note)
+        mode = VirtualGpuMode(
+            self,
+            rules | steps | fast_paths,
+            shape_rules() | fake_kernels() | recurrence.fake_kernels(),
+        )
         requests = DeviceRequests()
         parameters = Parameters(self.ledger, self.loop.modules)
         torch_answers.install(patches, self.ledger, self.approximations, self._lines)
         cuda_answers.install(patches, self.card, self.rules, self.ledger)
         composites.install(patches, self.rules, rules)
+        transformers.install(patches)
         convolution.install(patches)
+        recurrent.install(patches)
         Autocast(patches, self.rules.torch)
         modules.install(patches, mode, self.loop, parameters)
         optimizers.install(patches, self.loop, parameters)
