@@ -12,7 +12,7 @@ TEXTS = {
     "convolution-workspace": "workspaces of cuDNN convolutions beside copies of their tensors, called {times}",
     "linalg-workspace": "workspaces of linear algebra, called {times}",
     "index-workspace": "temporaries of sorts, scans and gradients of indexing, called {times}",
-    "recurrent-layers": "workspaces of recurrent layers, called {times}: measured on Hopper only, with cuDNN and up to 32 bits",
+    "recurrent-layers": "workspaces of recurrent layers, called {times}: known for cuDNN on Hopper in 16 and 32 bits",
     "sparse-gradients": "indices and values of sparse tensors, made {times}",
     "unknown-operator": "workspaces of operators that no card was asked about, called {times}: {names}",
     "nested-tensors": "nested tensors {times}, first at {at}: the words of all sequences were taken as one sequence",
