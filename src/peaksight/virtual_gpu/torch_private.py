@@ -19,7 +19,7 @@ import torch.utils.data.dataloader as dataloader_module
 from torch._C import DispatchKey, DispatchKeySet
 from torch._prims_common import suggest_memory_format
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.overrides import _len_torch_function_stack, _pop_mode, _push_mode
+from torch.overrides import _get_current_function_mode_stack, _len_torch_function_stack, _pop_mode, _push_mode
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import _disable_current_modes
 
@@ -37,6 +37,7 @@ __all__ = [
     "current_autograd_node",
     "default_device",
     "fake_tensor",
+    "function_mode_stack",
     "function_modes_off",
     "is_composite",
     "is_last_reference",
@@ -80,6 +81,7 @@ DISPATCH_FILES = frozenset(
 )
 BypassDispatchCache = fake_tensor._BypassDispatchCache
 current_autograd_node = torch._C._current_autograd_node
+function_mode_stack = _get_current_function_mode_stack
 sdp_priority = torch._C._get_sdp_priority_order
 set_sdp_priority = torch._C._set_sdp_priority_order
 next_sequence_nr = torch._C._autograd._get_sequence_nr

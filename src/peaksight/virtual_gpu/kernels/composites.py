@@ -68,9 +68,9 @@ def _step_by_step(op: Any, note: Callable[[str], None]) -> Callable:
 
 def _dropout(input: torch.Tensor, p: float, train: bool) -> torch.Tensor:
     """Dropout on CUDA is `native_dropout`: it keeps a boolean mask, one byte an element."""
-    if 0 < p < 1 and train and input.numel():
-        return aten.native_dropout.default(input, p, True)[0]
-    return composite(aten.dropout.default)(input, p, train)
+    if not (p and train and input.numel()):
+        return input
+    return aten.native_dropout.default(input, p, True)[0] if p < 1 else input * input.new_zeros(())
 
 
 def fused_rms_norm(

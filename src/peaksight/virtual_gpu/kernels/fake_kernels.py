@@ -22,6 +22,7 @@ def fake_kernels() -> dict[str, Callable]:
     return batch_norm.FAKE_KERNELS | {
         "aten::_fused_rms_norm": _fused_rms_norm,
         "aten::_scaled_dot_product_cudnn_attention": _cudnn_attention,
+        "aten::_masked_softmax": _like_first_argument,
         "aten::_nested_tensor_from_mask_left_aligned": _is_left_aligned,
         "aten::_ctc_loss_backward": _like_second_argument,
         "aten::_ctc_loss_backward.Tensor": _like_second_argument,
@@ -45,14 +46,23 @@ def _cudnn_attention(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tup
         return out, statistics if args[4] else statistics.new_empty(0), *rest
 
 
+def _like_first_argument(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+    with mode:
+        return torch.empty_like(args[0])
+
+
 def _like_second_argument(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
     with mode:
         return torch.empty_like(args[1])
 
 
 def _is_left_aligned(mode: Any, run: Callable, args: tuple, kwargs: dict) -> bool:
-    """Without nested tensors, which are not simulated, nn.TransformerEncoder takes its padded path."""
-    return False
+    """Whether no word that the mask keeps follows one that it drops; padding that nobody knows is at the end."""
+    kept = known_value(args[1])
+    if kept is None:
+        mode.made_up_value()
+        return True
+    return bool((kept.int().diff(dim=1) <= 0).all())
 
 
 def _comparison(compare: Callable) -> Callable:

@@ -40,10 +40,7 @@ def attention(rules: DeviceRules) -> Callable:
             return kernel(
                 query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
             ).squeeze(0)  # fmt: skip
-        call = _describe(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
-        backend = choose_backend(call, rules, enabled_backends(), sdp_priority())
-        if backend is None:
-            raise RuntimeError("No available kernel. Aborting execution.")
+        backend = backend_for(rules, query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
         if backend is Backend.FLASH:
             return _flash(query, key, value, dropout_p, is_causal, scale)
         if backend is Backend.CUDNN:
@@ -61,6 +58,18 @@ def attention(rules: DeviceRules) -> Callable:
         )[0]
 
     return kernel
+
+
+def backend_for(
+    rules: DeviceRules, query: Any, key: Any, value: Any, mask: Any = None, dropout: float = 0.0,
+    is_causal: bool = False, grouped: bool = False,
+) -> Backend:  # fmt: skip
+    """The backend of one call on the card."""
+    call = _describe(query, key, value, mask, dropout, is_causal, grouped)
+    backend = choose_backend(call, rules, enabled_backends(), sdp_priority())
+    if backend is None:
+        raise RuntimeError("No available kernel. Aborting execution.")
+    return backend
 
 
 def _batched(tensor: Any) -> Any:
