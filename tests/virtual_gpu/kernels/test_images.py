@@ -31,3 +31,56 @@ def test_nearest_is_one_kernel(mode, layout):
 
     assert [2_359_296] == forward
     assert [589_824] == backward
+
+
+IMAGE = 1_179_648
+NHWC = torch.channels_last
+
+
+@pytest.mark.parametrize(
+    ("function", "layout", "expected_forward", "expected_backward"),
+    [
+        (lambda x: F.unfold(x, 3), LAYOUTS[0], [IMAGE, 9_750_528, -IMAGE], [9_750_528]),
+        (lambda x: F.unfold(x, 3), NHWC, [IMAGE, IMAGE, 9_750_528, -IMAGE, -IMAGE], [9_750_528, IMAGE, -9_750_528]),
+        (lambda x: F.glu(x, 1), NHWC, [589_824], [IMAGE, IMAGE, -IMAGE]),
+        (
+            lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"), NHWC,
+            [4_718_592], [IMAGE, 4_718_592, -4_718_592, IMAGE, -IMAGE],
+        ),
+        (
+            lambda x: F.interpolate(x, size=(20, 20), mode="bilinear", antialias=True), NHWC,
+            [204_800, 204_800, IMAGE, -IMAGE, -204_800], [IMAGE, 204_800, -204_800],
+        ),
+        (
+            lambda x: F.adaptive_max_pool2d(x, 7), NHWC,
+            [25_088, 50_176, 25_088, 50_176, IMAGE, -IMAGE, -50_176, -25_088],
+            [IMAGE, 25_088, 50_176, IMAGE, -IMAGE, -50_176, -25_088, -50_176],
+        ),
+    ],
+)  # fmt: skip
+def test_copies(function, layout, expected_forward, expected_backward):
+    """Kernels for contiguous tensors copy; unfold makes its result larger, its gradient stays in the larger block."""
+    forward, backward = events_of(function, layout)
+
+    assert expected_forward == forward
+    assert expected_backward == backward
+
+
+def test_affine_grid_step_by_step():
+    """The grid of ones, and lines between -1 and 1 for each axis."""
+    line = [192, 192, 192, -192, -192, -192]
+    with card_of("h200") as gpu:
+        theta = torch.randn(4, 2, 3, device="cuda")
+        with events_on(gpu) as forward:
+            grid = F.affine_grid(theta, [4, 32, 48, 48], align_corners=False)
+
+    assert [110_592, *line, *line, 73_728, -110_592] == [size for size in forward if abs(size) < 2**20]
+    assert (4, 48, 48, 2) == grid.shape
+
+
+def test_fractional_max_pool3d():
+    """torch has no fake kernel for it: three random numbers a channel, values and positions."""
+    forward, backward = events_of(lambda x: F.fractional_max_pool3d(x, 2, output_size=2), shape=(2, 3, 5, 5, 5))
+
+    assert [72, 192, 384, -72] == forward
+    assert [3000, -384] == backward

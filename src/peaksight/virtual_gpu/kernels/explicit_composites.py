@@ -22,6 +22,7 @@ OPERATORS = (
     aten.soft_margin_loss_backward.default,
     aten.soft_margin_loss_backward.grad_input,
     aten._trilinear.default,
+    aten.affine_grid_generator.default,
 )
 
 

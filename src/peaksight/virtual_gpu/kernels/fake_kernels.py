@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from peaksight.virtual_gpu.kernels import batch_norm
+from peaksight.virtual_gpu.kernels import batch_norm, images
 from peaksight.virtual_gpu.kernels.composites import fused_rms_norm
 from peaksight.virtual_gpu.values import known_value
 
@@ -19,7 +19,7 @@ IN_PLACE = (
 
 def fake_kernels() -> dict[str, Callable]:
     """A rule `(mode, run, args, kwargs)` by operator name."""
-    return batch_norm.FAKE_KERNELS | {
+    return batch_norm.FAKE_KERNELS | images.FAKE_KERNELS | {
         "aten::_fused_rms_norm": _fused_rms_norm,
         "aten::_scaled_dot_product_cudnn_attention": _cudnn_attention,
         "aten::_masked_softmax": _like_first_argument,

@@ -21,6 +21,7 @@ from peaksight.virtual_gpu.kernels import (
     batch_norm,
     distances,
     embeddings,
+    images,
     indexing,
     linalg,
     losses,
@@ -76,6 +77,7 @@ TEMPORARIES: dict[object, Rule] = (
     | detection.TEMPORARIES
     | distances.TEMPORARIES
     | embeddings.TEMPORARIES
+    | images.TEMPORARIES
     | indexing.TEMPORARIES
     | linalg.TEMPORARIES
     | losses.TEMPORARIES
