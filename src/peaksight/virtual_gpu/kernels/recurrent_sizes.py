@@ -143,7 +143,10 @@ def _states(layers: Layers, per_cell: Mapping[int, Sequence[int]], *, of_second_
 
 
 def _wave_steps(layers: Layers) -> int:
-    """Steps that are in flight at once where layers run one behind the other, in one direction."""
+    """Steps that are in flight at once where layers run one behind the other, in one direction.
+
+    The limits lie between measured batches (8 and 12, 16 and 24, 96 and 128) and steps (100 and 128).
+    """
     few = next(
         steps for batch, steps in ((1, 32), (8, 16), (16, 8), (96, 4), (layers.batch, 2)) if layers.batch <= batch
     )
