@@ -43,19 +43,13 @@ def attention(rules: DeviceRules) -> Callable:
         backend = backend_for(rules, query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
         if backend is Backend.FLASH:
             return _flash(query, key, value, dropout_p, is_causal, scale)
+        if backend is Backend.MATH:
+            bias = _as_bias(attn_mask, query.dtype)  # to the end, as in C++
+            return attention_math(query, key, value, bias, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)[0]
         if backend is Backend.CUDNN:
             return _cudnn(query, key, value, _as_bias(attn_mask, query.dtype), dropout_p, is_causal, scale)
-        run = attention_math if backend is Backend.MATH else _efficient
-        return run(
-            query,
-            key,
-            value,
-            _as_bias(attn_mask, query.dtype),
-            dropout_p,
-            is_causal,
-            scale=scale,
-            enable_gqa=enable_gqa,
-        )[0]
+        key, value = _for_each_query_head(query, key, value, enable_gqa)
+        return _efficient(query, key, value, _as_bias(attn_mask, query.dtype), dropout_p, is_causal, scale)
 
     return kernel
 
@@ -125,17 +119,15 @@ def _cudnn(
 
 
 def _efficient(
-    query: Any, key: Any, value: Any, bias: Any, dropout: float, is_causal: bool, *,
-    scale: float | None, enable_gqa: bool,
+    query: Any, key: Any, value: Any, bias: Any, dropout: float, is_causal: bool, scale: float | None
 ) -> Any:  # fmt: skip
     """The memory-efficient kernel wants as many key heads as query heads, and an aligned bias."""
-    key, value = _for_each_query_head(query, key, value, enable_gqa)
     if bias is not None:
         bias = _aligned(bias).expand(*query.shape[:3], key.shape[2])
     needs_statistics = _needs_grad(query, key, value) or (bias is not None and bias.requires_grad)
     return aten._scaled_dot_product_efficient_attention.default(
         query, key, value, bias, needs_statistics, dropout, is_causal, scale=scale
-    )
+    )[0]
 
 
 def _for_each_query_head(query: Any, key: Any, value: Any, enable_gqa: bool) -> list[Any]:
