@@ -25,6 +25,7 @@ _BOTH = {aten.logical_and.default: aten.logical_and_.default}
 _SCATTER = {aten.scatter.src: aten.scatter_.src}
 _SCATTER_ADD = {aten.scatter_add.default: aten.scatter_add_.default}
 FORMULAS: dict[str, dict[Any, Any]] = {
+    "Atan2Backward0": {aten.masked_fill.Scalar: aten.masked_fill_.Scalar},
     "BinaryCrossEntropyWithLogitsBackward0": _LOGITS,
     "BinaryCrossEntropyBackward0": {aten.mul.Tensor: aten.mul_.Tensor},
     "ClampBackward0": _BOTH | {aten.logical_or.default: aten.logical_or_.default},
@@ -37,10 +38,12 @@ FORMULAS: dict[str, dict[Any, Any]] = {
     "IndexSelectBackward0": {aten.index_add.default: aten.index_add_.default},
     "TakeBackward0": {aten.put.default: aten.put_.default},
 }
+# The same formulas also multiply what they were given, which stays as it is.
+_ALSO_OF_INPUTS = frozenset({aten.mul.Tensor})
 # Nodes whose formulas add two tensors out of place on the card, too: their sums are not the engine's.
 ADDING_FORMULAS = frozenset(
     {
-        "Atan2Backward0", "LogcumsumexpBackward0", "StdMeanBackward0", "VarMeanBackward0",
+        "Atan2Backward0", "LogcumsumexpBackward0", "MvlgammaBackward0", "StdMeanBackward0", "VarMeanBackward0",
         "LinalgCholeskyExBackward0", "LinalgLstsqBackward0", "LinalgLuBackward0", "LinalgLuFactorExBackward0",
         "LinalgLuSolveBackward0", "LinalgPinvBackward0", "LinalgQrBackward0", "LinalgSvdBackward0",
         "LuUnpackBackward0", "TriangularSolveBackward0",
@@ -58,7 +61,7 @@ def in_place_of(func: Any, args: tuple, kwargs: dict, mode_file: str) -> Any:
     if func is aten.add.Tensor:
         return aten.add_.Tensor if name not in ADDING_FORMULAS and _accumulates(args, kwargs) else func
     in_place = FORMULAS.get(name, {}).get(func)
-    return in_place if in_place is not None and is_last_reference(args) else func
+    return func if in_place is None or (func in _ALSO_OF_INPUTS and not is_last_reference(args)) else in_place
 
 
 def _accumulates(args: tuple, kwargs: dict) -> bool:

@@ -16,13 +16,28 @@ KEYS = (
     torch._C.DispatchKey.CompositeExplicitAutogradNonFunctional,
 )
 OPERATORS = (
+    aten._euclidean_dist.default,
+    aten._safe_softmax.default,
+    aten._trilinear.default,
+    aten._unsafe_masked_index.default,
+    aten._unsafe_masked_index_put_accumulate.default,
+    aten.affine_grid_generator.default,
     aten.binary_cross_entropy_with_logits.default,
+    aten.dist.default,
+    aten.isinf.default,
+    aten.ldexp.Tensor,
+    aten.ldexp.out,
+    aten.linalg_pinv.atol_rtol_tensor,
+    aten.logsumexp.default,
+    aten.logsumexp.out,
+    aten.masked_scatter.default,
+    aten.masked_scatter_backward.default,
+    aten.mvlgamma.default,
+    aten.rrelu_with_noise_backward.default,
     aten.soft_margin_loss.default,
     aten.soft_margin_loss.out,
     aten.soft_margin_loss_backward.default,
     aten.soft_margin_loss_backward.grad_input,
-    aten._trilinear.default,
-    aten.affine_grid_generator.default,
 )
 
 
