@@ -135,8 +135,8 @@ def test_recomputation_is_in_the_backward_thread(virtual_gpu):
 
 UNPRICED_CALLS = {
     "convolution-workspace": lambda: torch.nn.functional.conv2d(x(1, 2, 4, 4), x(3, 2, 3, 3)),
-    "linalg-workspace": lambda: torch.linalg.eigh(x()),
-    "index-workspace": lambda: x(8).isin(x(3)),
+    "linalg-workspace": lambda: torch.linalg.eig(x()),
+    "index-workspace": lambda: torch.isin(x(8), x(3)),
 }
 
 
@@ -145,7 +145,7 @@ def test_unpriced(virtual_gpu, slug):
     """A kernel whose workspace has no rule is listed by name."""
     UNPRICED_CALLS[slug]()
 
-    assert [slug] == slugs(virtual_gpu)
+    assert slug in slugs(virtual_gpu)
 
 
 def test_unpriced_names_exist():

@@ -81,14 +81,23 @@ def _as_vectors(mode: Any, index: torch.Tensor | None) -> list[torch.Tensor | No
 
 def _unique(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, ...]:
     tensor, _, wants_inverse, wants_counts = _padded(args, 4)
-    shape = (_count(mode, tensor.numel(), known_value(tensor), torch.Tensor.unique),)
-    return _unique_outputs(mode, tensor, shape, tuple(tensor.shape), wants_inverse, wants_counts)
+    count = _count(mode, tensor.numel(), known_value(tensor), torch.Tensor.unique)
+    return _unique_of_all(mode, tensor, count, wants_inverse, wants_counts)
 
 
 def _unique_consecutive(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, ...]:
     tensor, wants_inverse, wants_counts = _padded(args, 3)
-    shape = (_count(mode, tensor.numel(), known_value(tensor), torch.unique_consecutive),)
-    return _unique_outputs(mode, tensor, shape, tuple(tensor.shape), wants_inverse, wants_counts)
+    count = _count(mode, tensor.numel(), known_value(tensor), torch.unique_consecutive)
+    return _unique_of_all(mode, tensor, count, wants_inverse, wants_counts)
+
+
+def _unique_of_all(
+    mode: Any, tensor: torch.Tensor, count: int, wants_inverse: bool, wants_counts: bool
+) -> tuple[torch.Tensor, ...]:
+    """The card makes room for as many values and counts as there are elements, and keeps it."""
+    size = (tensor.numel(),)
+    outputs = _unique_outputs(mode, tensor, size, tuple(tensor.shape), wants_inverse, wants_counts)
+    return outputs[0][:count], outputs[1], outputs[2][:count]
 
 
 def _unique_dim(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, ...]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from peaksight.virtual_gpu.kernels import batch_norm, images
+from peaksight.virtual_gpu.kernels import batch_norm, decompositions, images, recurrent_cells
 from peaksight.virtual_gpu.kernels.composites import fused_rms_norm
 from peaksight.virtual_gpu.values import known_value
 
@@ -19,9 +19,14 @@ IN_PLACE = (
 
 def fake_kernels() -> dict[str, Callable]:
     """A rule `(mode, run, args, kwargs)` by operator name."""
-    return batch_norm.FAKE_KERNELS | images.FAKE_KERNELS | {
+    return {
+        **recurrent_cells.fake_kernels(),
+        **batch_norm.FAKE_KERNELS,
+        **decompositions.FAKE_KERNELS,
+        **images.FAKE_KERNELS,
         "aten::_fused_rms_norm": _fused_rms_norm,
         "aten::_scaled_dot_product_cudnn_attention": _cudnn_attention,
+        "aten::_efficient_attention_backward": _efficient_attention_backward,
         "aten::_masked_softmax": _like_first_argument,
         "aten::_nested_tensor_from_mask_left_aligned": _is_left_aligned,
         "aten::_ctc_loss_backward": _like_second_argument,
@@ -44,6 +49,17 @@ def _cudnn_attention(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tup
     out, statistics, *rest = run(args, kwargs)
     with mode:
         return out, statistics if args[4] else statistics.new_empty(0), *rest
+
+
+def _efficient_attention_backward(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple:
+    """In rows, and of a bias that wants a gradient in multiples of 16 elements: torch's own takes no `scale`."""
+    query, key, value, bias = args[1:5]
+    with mode:
+        gradients = [tensor.new_empty(tensor.shape) for tensor in (query, key, value)]
+        if bias is None or not args[15]:
+            return *gradients, None
+        padded = bias.new_empty((*bias.shape[:-1], -(-bias.shape[-1] // 16) * 16))
+        return *gradients, padded[..., : bias.shape[-1]]
 
 
 def _like_first_argument(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:

@@ -1,7 +1,7 @@
 """Operators that the card runs step by step where a fake tensor takes another path, or none.
 
-Sources: ATen/native/Onehot.cpp, ATen/native/cuda/SummaryOps.cu, ATen/native/Distributions.cpp and, for the gradient of
-cumprod, ATen/native/ReduceOps.cpp. What an H200 took (torch 2.11+cu130, 2026-11-28, benchmarks/operators).
+Sources: Onehot.cpp, Distributions.cpp, LinearAlgebraUtils.h and, for the gradient of cumprod, ReduceOps.cpp, all in
+ATen/native, and cuda/SummaryOps.cu. What an H200 took (torch 2.11+cu130, 2026-11-28, benchmarks/operators).
 """
 
 from collections.abc import Callable
@@ -23,6 +23,7 @@ def steps() -> dict[Any, Callable]:
         aten.count_nonzero.default: count_nonzero,
         aten.count_nonzero.dim_IntList: count_nonzero,
         aten.multinomial.default: multinomial,
+        aten._linalg_check_errors.default: check_errors,
     }
 
 
@@ -51,8 +52,15 @@ def cumprod_backward(grad: torch.Tensor, input: torch.Tensor, dim: int, output: 
 
 
 def count_nonzero(input: torch.Tensor, dim: Any = None) -> torch.Tensor:
-    """The sum of a comparison with zero."""
-    return (input != 0).sum() if dim is None or dim == [] else (input != 0).sum(dim)
+    """The sum of a comparison with zero, of truth values themselves."""
+    if input.dtype != torch.bool:
+        input = input != 0
+    return input.sum() if dim is None or dim == [] else input.sum(dim)
+
+
+def check_errors(infos: torch.Tensor, api_name: str, *, is_matrix: bool) -> None:
+    """Whether any decomposition failed: a real run raises an error."""
+    infos.any()
 
 
 def multinomial(weights: torch.Tensor, num_samples: int, replacement: bool = False, **generator: Any) -> torch.Tensor:

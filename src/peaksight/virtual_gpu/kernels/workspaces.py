@@ -16,9 +16,10 @@ from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.kernels import (
     attention_backward,
     attention_forward,
-    convolution_workspaces,
-    detection,
     batch_norm,
+    convolution_workspaces,
+    decompositions,
+    detection,
     distances,
     embeddings,
     images,
@@ -55,14 +56,15 @@ GEMMS = {
 UNPRICED = {
     aten.convolution.default: "convolution-workspace",
     aten.convolution_backward.default: "convolution-workspace",
-    aten._linalg_svd.default: "linalg-workspace",
-    aten.linalg_qr.default: "linalg-workspace",
-    aten.linalg_lu_factor_ex.default: "linalg-workspace",
-    aten.linalg_cholesky_ex.default: "linalg-workspace",
-    aten._linalg_solve_ex.default: "linalg-workspace",
-    aten.linalg_inv_ex.default: "linalg-workspace",
-    aten.linalg_eig.default: "linalg-workspace",
     aten._linalg_eigh.default: "linalg-workspace",
+    aten._linalg_svd.default: "linalg-workspace",
+    aten.geqrf.default: "linalg-workspace",
+    aten.linalg_eig.default: "linalg-workspace",
+    aten.linalg_householder_product.default: "linalg-workspace",
+    aten.linalg_ldl_factor_ex.default: "linalg-workspace",
+    aten.linalg_lstsq.default: "linalg-workspace",
+    aten.linalg_qr.default: "linalg-workspace",
+    aten.ormqr.default: "linalg-workspace",
     aten.isin.Tensor_Tensor: "index-workspace",
     aten.mode.default: "index-workspace",
     aten.unique_consecutive.default: "index-workspace",
@@ -75,6 +77,7 @@ TEMPORARIES: dict[object, Rule] = (
     | batch_norm.TEMPORARIES
     | convolution_workspaces.TEMPORARIES
     | detection.TEMPORARIES
+    | decompositions.TEMPORARIES
     | distances.TEMPORARIES
     | embeddings.TEMPORARIES
     | images.TEMPORARIES
