@@ -22,6 +22,9 @@ RESULTS_ON_CARD = {
     aten.native_dropout.default: (1, 0),
     aten._scaled_dot_product_cudnn_attention.default: (6, 7, 0, 1),
     aten._scaled_dot_product_efficient_attention.default: (0, 1),
+    aten._efficient_attention_forward.default: (0, 1),
+    aten._thnn_fused_lstm_cell.default: (2, 0, 1),
+    aten._thnn_fused_gru_cell.default: (1, 0),
 }
 
 

@@ -13,8 +13,11 @@ from peaksight.virtual_gpu.kernels.attention_backward import (
     cudnn_bytes,
     flash_bytes,
     kernel_for,
+    packed_flash_bytes,
     workspace_bytes,
 )
+
+from ..cards import card_of, events_on
 
 pytestmark = pytest.mark.torch
 
@@ -39,7 +42,7 @@ def accumulators(case):
     if case["backend"] == "cudnn":
         return [cudnn_bytes(query, query)]
     if case["backend"] == "flash":
-        return list(flash_bytes(query, H100.multi_processor_count))
+        return list(flash_bytes(query.shape, H100))
     return [workspace_bytes(query, query, query, kernel_for(query.dtype, query.shape[3], H100))]
 
 
@@ -91,10 +94,37 @@ def test_deterministic_runs():
     query = heads_of(256)
     torch.use_deterministic_algorithms(True)
     try:
-        flash = flash_bytes(query, 132)[1]
+        flash = flash_bytes(query.shape, H100)[1]
         workspace = workspace_bytes(query, query, query, kernel_for(query.dtype, 256, H100))
     finally:
         torch.use_deterministic_algorithms(False)
 
-    assert flash == 17 * flash_bytes(query, 132)[1]
+    assert flash == 17 * flash_bytes(query.shape, H100)[1]
     assert workspace < workspace_bytes(query, query, query, kernel_for(query.dtype, 256, H100))
+
+
+def test_packed_sequences():
+    """Each of three sequences may need a block of 128 rows more, in both accumulators of flash attention."""
+    rows = (1000 + 3 * 128) * 4
+
+    assert (4 * rows, 4 * rows * 64) == packed_flash_bytes((1000, 4, 64), 3, H100)
+
+
+ROWS = {"dropout_p": 0.0, "is_causal": True, "return_debug_mask": False}
+
+
+def test_by_rows():
+    """The operators below the composites, as an H200 ran them (torch 2.11+cu130, 2026-11-28, benchmarks/operators)."""
+    with card_of("h200") as gpu:
+        query, key, value = (
+            torch.randn(4, 4, length, 8, device="cuda", dtype=torch.bfloat16).transpose(1, 2).requires_grad_()
+            for length in (11, 32, 32)
+        )
+        with events_on(gpu) as forward:
+            out = torch.ops.aten._flash_attention_forward(query, key, value, None, None, 11, 32, **ROWS)[0]
+        with events_on(gpu) as backward:
+            torch.autograd.backward(out, torch.ones_like(out))
+
+    assert [2816, 704, 16, 8] == forward
+    flash = [2816, 2816, 2816, 8192, 8192, 8192, 262144, -262144, -8192, -2816, -2816]
+    assert flash == backward[1 : 1 + len(flash)]

@@ -5,7 +5,8 @@ kernels (cutlassB.h), mha_bwd of flash_attn/flash_api.cpp, and the cases measure
 2.11+cu130, 2026-11-28, benchmarks/kernels and benchmarks/operators), which these rules give to the byte.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 
@@ -40,20 +41,48 @@ def cudnn_bytes(query: torch.Tensor, key: torch.Tensor) -> int:
 
 
 def flash(call: KernelCall) -> Temporaries:
+    """The kernel below, with heads before rows."""
+    grad_out, query, key, _, out = (tensor.transpose(1, 2) for tensor in call.args[:5])
+    return _flash(grad_out, out, query, key, flash_bytes(call.args[1].shape, call.rules))
+
+
+def flash_by_rows(call: KernelCall) -> Temporaries:
+    """Shapes are (batch, length, heads, head size); (words, heads, head size) where sequences are packed."""
+    grad_out, query, key, _, out, _, sequences = call.args[:7]
+    heads, head_size = query.shape[-2:]
+    if sequences is None:
+        accumulators = flash_bytes((query.shape[0], heads, query.shape[1], head_size), call.rules)
+    else:
+        accumulators = packed_flash_bytes(query.shape, sequences.shape[0] - 1, call.rules)
+    return _flash(grad_out, out, query, key, accumulators)
+
+
+def _flash(grad_out: Any, out: Any, query: Any, key: Any, accumulators: tuple[int, int]) -> Temporaries:
     """The output and its gradient row by row, then the accumulators, for grouped heads a key gradient a query head."""
-    grad_out, query, key, _, out = call.args[:5]
-    copies = [t.nbytes for t in (grad_out, out) if not t.transpose(1, 2).is_contiguous()]
-    of_keys = query.shape[1] * key.nbytes // key.shape[1]
-    expanded = (of_keys, of_keys) if query.shape[1] != key.shape[1] else ()
-    return together(*copies, RESULTS, *flash_bytes(query, call.rules.multi_processor_count), *expanded)
+    copies = [t.nbytes for t in (grad_out, out) if not t.is_contiguous()]
+    heads, key_heads = query.shape[-2], key.shape[-2]
+    of_keys = heads * key.nbytes // key_heads
+    expanded = (of_keys, of_keys) if heads != key_heads else ()
+    return together(*copies, RESULTS, *accumulators, *expanded)
 
 
-def flash_bytes(query: torch.Tensor, multi_processor_count: int) -> tuple[int, int]:
-    """Row sums and the float32 gradient of the query; a deterministic run adds the gradients of its splits later."""
-    batch, heads, length, head_size = query.shape
-    row_sums = FLOAT_BYTES * batch * heads * div_up(length, FLASH_ROWS) * FLASH_ROWS
-    splits = div_up(multi_processor_count, batch * heads) if torch.are_deterministic_algorithms_enabled() else 1
-    return row_sums, row_sums * rounded_head(head_size) * splits
+def flash_bytes(query: Sequence[int], rules: DeviceRules) -> tuple[int, int]:
+    """Row sums and the float32 gradient of the query, whose rows are rounded up."""
+    batch, heads, length, head_size = query
+    return _accumulators(batch * heads, div_up(length, FLASH_ROWS) * FLASH_ROWS * batch * heads, head_size, rules)
+
+
+def packed_flash_bytes(query: Sequence[int], num_sequences: int, rules: DeviceRules) -> tuple[int, int]:
+    """The same for packed sequences, each of which may need the rows of one block more."""
+    words, heads, head_size = query
+    return _accumulators(num_sequences * heads, (words + FLASH_ROWS * num_sequences) * heads, head_size, rules)
+
+
+def _accumulators(batch_heads: int, rows: int, head_size: int, rules: DeviceRules) -> tuple[int, int]:
+    """A deterministic run has a gradient for each of the splits that fill the card, and adds them later."""
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    splits = div_up(rules.multi_processor_count, batch_heads) if deterministic else 1
+    return FLOAT_BYTES * rows, FLOAT_BYTES * rows * rounded_head(head_size) * splits
 
 
 class Kernel(NamedTuple):
@@ -81,11 +110,22 @@ def _kernels(dtype: torch.dtype, capability: tuple[int, int]) -> tuple[Kernel, .
 
 
 def efficient(call: KernelCall) -> Temporaries:
-    """The gradient of the output row by row, the products of output and gradient, and the kernel's workspace."""
+    """The kernel below, with heads before rows."""
     grad_out, query, key, value = call.args[:4]
-    copied = 0 if grad_out.transpose(1, 2).is_contiguous() else grad_out.nbytes
-    kernel = kernel_for(query.dtype, max(query.shape[3], value.shape[3]), call.rules)
-    computed, row_sums = _row_sums(query, value, kernel, call.rules)
+    return _efficient(grad_out.transpose(1, 2), query, key, value, call.rules)
+
+
+def efficient_by_rows(call: KernelCall) -> Temporaries:
+    """Shapes are (batch, length, heads, head size)."""
+    query, key, value = (tensor.transpose(1, 2) for tensor in call.args[1:4])
+    return _efficient(call.args[0], query, key, value, call.rules)
+
+
+def _efficient(grad_out: Any, query: Any, key: Any, value: Any, rules: DeviceRules) -> Temporaries:
+    """The gradient of the output row by row, the products of output and gradient, and the kernel's workspace."""
+    copied = 0 if grad_out.is_contiguous() else grad_out.nbytes
+    kernel = kernel_for(query.dtype, max(query.shape[3], value.shape[3]), rules)
+    computed, row_sums = _row_sums(query, value, kernel, rules)
     workspace = workspace_bytes(query, key, value, kernel)
     return (*_existing(copied), RESULTS, *computed, workspace, -row_sums, -workspace, *_existing(-copied))
 
@@ -129,4 +169,6 @@ TEMPORARIES: dict[object, Rule] = {
     aten._scaled_dot_product_cudnn_attention_backward.default: cudnn,
     aten._scaled_dot_product_flash_attention_backward.default: flash,
     aten._scaled_dot_product_efficient_attention_backward.default: efficient,
+    aten._flash_attention_backward.default: flash_by_rows,
+    aten._efficient_attention_backward.default: efficient_by_rows,
 }

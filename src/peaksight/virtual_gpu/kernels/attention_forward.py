@@ -5,6 +5,7 @@ an H200 (torch 2.11+cu130, 2026-11-28, benchmarks/kernels and benchmarks/operato
 """
 
 import math
+from collections.abc import Sequence
 
 import torch
 
@@ -30,14 +31,28 @@ def cudnn(call: KernelCall) -> Temporaries:
 
 
 def flash(call: KernelCall) -> Temporaries:
-    """Where the queries alone leave multiprocessors idle: one output and one statistic in float32 for each split."""
-    query, key = call.args[:2]
+    """The random state of dropout, or what splitting the keys takes."""
     if call.argument("dropout_p"):
         return together(PHILOX_BYTES)
-    batch, heads, length, head_size = query.shape
-    if length == 1 and heads > key.shape[1]:
-        heads, length = key.shape[1], heads // key.shape[1]  # the query heads of a key head become its queries
-    splits = num_splits(batch * heads, length, key.shape[2], head_size, call.rules.multi_processor_count)
+    return _split(call.args[0].shape, call.args[1].shape, call.rules.multi_processor_count)
+
+
+def flash_by_rows(call: KernelCall) -> Temporaries:
+    """The same kernel with shapes of (batch, length, heads, head size), or packed sequences, whose keys stay whole."""
+    if call.argument("dropout_p"):
+        return together(PHILOX_BYTES)
+    if call.argument("cum_seq_q") is not None:
+        return ()
+    query, key = ((batch, heads, length, size) for batch, length, heads, size in (t.shape for t in call.args[:2]))
+    return _split(query, key, call.rules.multi_processor_count)
+
+
+def _split(query: Sequence[int], key: Sequence[int], multi_processor_count: int) -> Temporaries:
+    """Where the queries alone leave multiprocessors idle: one output and one statistic in float32 for each split."""
+    batch, heads, length, head_size = query
+    if length == 1 and heads > key[1]:
+        heads, length = key[1], heads // key[1]  # the query heads of a key head become its queries
+    splits = num_splits(batch * heads, length, key[2], head_size, multi_processor_count)
     if splits == 1:
         return ()
     rows = FLOAT_BYTES * splits * batch * heads * length
@@ -83,5 +98,7 @@ TEMPORARIES: dict[object, Rule] = {
     aten._scaled_dot_product_cudnn_attention.default: cudnn,
     aten._scaled_dot_product_flash_attention.default: flash,
     aten._scaled_dot_product_efficient_attention.default: efficient,
+    aten._flash_attention_forward.default: flash_by_rows,
+    aten._efficient_attention_forward.default: efficient,
     aten._safe_softmax.default: safe_softmax,
 }
