@@ -52,15 +52,14 @@ def show(measured: Path, only: str, containing: str, gpu: str, build: str, detai
 
 def publish(measured: Path, gpu: str, build: str) -> None:
     """Write docs/operators.md, and the list of measured operators that the virtual card reads."""
-    from benchmarks.operators.comparison import compare
+    from benchmarks.operators.comparison import compare_everything
     from benchmarks.operators.page import Page
     from peaksight.virtual_gpu.kernels import known_operators
 
     page, seen = Page(), set[str]()
-    for source in SOURCES:
-        for difference in compare(measured, source, "", gpu, build):
-            page.add(difference)
-            seen |= difference.operators if difference.kind in ("same", "order") else set()
+    for difference in compare_everything(measured, gpu, build):
+        page.add(difference)
+        seen |= difference.operators if difference.kind in ("same", "order") else set()
     PAGE.write_text(page.text(build))
     listed = Path(known_operators.__file__).with_name("measured_operators.txt")
     listed.write_text("".join(f"{name}\n" for name in sorted(seen)))

@@ -3,7 +3,9 @@
 import gzip
 import json
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from peaksight.virtual_gpu.device_rules import rules_for
 from peaksight.virtual_gpu.kernels.known_operators import family
 
 MANY_STEPS = 10**9
+NUM_PARTS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,14 +33,20 @@ class Difference:
     operators: frozenset[str]
 
 
-def compare(measured: Path, only: str, containing: str, gpu: str, build: str) -> Iterator[Difference]:
-    """Run every case of `measured` whose key begins with `only` and whose signature contains `containing`."""
+def compare(
+    measured: Path, only: str = "", containing: str = "", gpu: str = "h200", build: str = "2.11+cu130",
+    part: int = 0, num_parts: int = 1,
+) -> Iterator[Difference]:  # fmt: skip
+    """Run every case of `measured` whose key begins with `only` and whose signature contains `containing`.
+
+    Of `num_parts` parts, which share the work, only one.
+    """
     truth = dict(_read(measured, only, containing))
     card = find_card(gpu)
     with VirtualGpu(card, rules_for(build, card), max_steps=MANY_STEPS) as virtual_gpu:
         warm_up()
         ran = _operators_of(virtual_gpu)
-        for case in all_cases(*selection(only)):
+        for case in all_cases(*selection(only), part=part, num_parts=num_parts):
             real = truth.get(case.key)
             if real is not None and real["signature"] == case.signature:
                 ran.clear()
@@ -89,3 +98,15 @@ def _kind(real: list[int] | None, virtual: list[int] | None) -> str:
     if real is None or virtual is None or peak(real) != peak(virtual):
         return "peak"
     return "order" if sorted(real) == sorted(virtual) else "blocks"
+
+
+def compare_everything(measured: Path, gpu: str, build: str) -> Iterator[Difference]:
+    """`compare` in as many processes as there are cores."""
+    with ProcessPoolExecutor(mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
+        parts = [pool.submit(_part, measured, gpu, build, part) for part in range(NUM_PARTS)]
+        for part in parts:
+            yield from part.result()
+
+
+def _part(measured: Path, gpu: str, build: str, part: int) -> list[Difference]:
+    return list(compare(measured, gpu=gpu, build=build, part=part, num_parts=NUM_PARTS))

@@ -55,7 +55,7 @@ class Page:
     def _table(self) -> str:
         lines = [f"| cases | {' | '.join(COLUMNS)} |", f"|---|{'---:|' * len(COLUMNS)}"]
         total = sum(self._counts.values(), Counter())
-        for name, counts in [*self._counts.items(), ("all", total)]:
+        for name, counts in [*sorted(self._counts.items()), ("all", total)]:
             lines.append(f"| {name} | {' | '.join(f'{counts[kind]:,}' for kind in COLUMNS)} |")
         return "\n".join(lines) + "\n"
 
