@@ -13,6 +13,8 @@ from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.kernels import index_composites
 from peaksight.virtual_gpu.kernels.batch_norm import batch_norm
 from peaksight.virtual_gpu.kernels.losses import ctc_loss
+from peaksight.virtual_gpu.kernels.recurrent import recurrent_rules
+from peaksight.virtual_gpu.kernels.recurrent_cells import cell_rules
 from peaksight.virtual_gpu.kernels.sdpa import attention, attention_math
 from peaksight.virtual_gpu.kernels.sdpa_choice import priority
 from peaksight.virtual_gpu.patches import Patches
@@ -22,21 +24,9 @@ from peaksight.virtual_gpu.values import assume
 aten = torch.ops.aten
 
 
-RECURRENT = (
-    aten.lstm.input,
-    aten.lstm.data,
-    aten.gru.input,
-    aten.gru.data,
-    aten.rnn_tanh.input,
-    aten.rnn_tanh.data,
-    aten.rnn_relu.input,
-    aten.rnn_relu.data,
-)
-
-
 def composite_rules(rules: DeviceRules, note: Callable[[str], None]) -> dict[Any, Callable]:
     """What the card runs in place of each composite operator; `note(slug)` is told what is only approximated."""
-    return {op: _step_by_step(op, note) for op in RECURRENT} | index_composites.composites() | {
+    return recurrent_rules(note) | cell_rules() | index_composites.composites() | {
         aten.scaled_dot_product_attention.default: attention(rules),
         aten._scaled_dot_product_attention_math.default: attention_math,
         aten.batch_norm.default: batch_norm,
@@ -54,16 +44,6 @@ def install(patches: Patches, device: DeviceRules, rules: dict[Any, Callable]) -
     patches.set_kernels("AutogradCUDA", {op.name().removeprefix("aten::"): kernel for op, kernel in rules.items()})
     patches.callback(set_sdp_priority, sdp_priority())
     set_sdp_priority([int(backend) for backend in priority(device)])
-
-
-def _step_by_step(op: Any, note: Callable[[str], None]) -> Callable:
-    """Recurrent layers run as their steps; on the card cuDNN runs each layer as one operator with a reserve."""
-
-    def kernel(*args: Any, **kwargs: Any) -> Any:
-        note("recurrent-layers")
-        return op.decompose(*args, **kwargs)
-
-    return kernel
 
 
 def _dropout(input: torch.Tensor, p: float, train: bool) -> torch.Tensor:
