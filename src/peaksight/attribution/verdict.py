@@ -15,6 +15,7 @@ DECIDING_BYTES = {
     "convolution-workspace": GIB // 2,
     "linalg-workspace": GIB,
     "index-workspace": GIB,
+    "fft-workspace": GIB,
     "recurrent-layers": GIB,
     "unknown-operator": UNBOUNDED_BYTES,
 }

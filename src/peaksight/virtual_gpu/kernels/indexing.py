@@ -123,7 +123,15 @@ def scatter_reduce(call: KernelCall) -> Temporaries:
     return together(*sizes, target.numel())
 
 
+def roll(call: KernelCall) -> Temporaries:
+    """One dimension after the other, each result but the last in a block of its own."""
+    num_bytes = call.out.numel() * call.out.itemsize
+    before = [num_bytes] * (len(call.argument("dims")) - 1) if num_bytes else []
+    return (*before, RESULTS, *given_back(before))
+
+
 TEMPORARIES: dict[object, Rule] = {
+    aten.roll.default: roll,
     aten.index.Tensor: index,
     **dict.fromkeys((aten.index_put.default, aten.index_put_.default, aten._index_put_impl_.default), index_put),
     **dict.fromkeys((aten.scatter_reduce.two, aten.scatter_reduce_.two), scatter_reduce),

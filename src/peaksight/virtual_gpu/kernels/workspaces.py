@@ -35,6 +35,7 @@ from peaksight.virtual_gpu.kernels import (
     selecting,
     softmax,
     sorting,
+    spectral,
 )
 from peaksight.virtual_gpu.kernels.known_operators import is_known
 from peaksight.virtual_gpu.kernels.temporaries import RESULTS, KernelCall, Rule, Temporaries
@@ -58,6 +59,9 @@ UNPRICED = {
     aten.convolution_backward.default: "convolution-workspace",
     aten._linalg_eigh.default: "linalg-workspace",
     aten._linalg_svd.default: "linalg-workspace",
+    aten._fft_c2c.default: "fft-workspace",
+    aten._fft_c2r.default: "fft-workspace",
+    aten._fft_r2c.default: "fft-workspace",
     aten.geqrf.default: "linalg-workspace",
     aten.linalg_eig.default: "linalg-workspace",
     aten.linalg_householder_product.default: "linalg-workspace",
@@ -93,6 +97,7 @@ TEMPORARIES: dict[object, Rule] = (
     | selecting.TEMPORARIES
     | softmax.TEMPORARIES
     | sorting.TEMPORARIES
+    | spectral.TEMPORARIES
 )
 UNKNOWN = "unknown-operator"
 # Operators whose rule gives the larger part.

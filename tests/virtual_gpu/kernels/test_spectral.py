@@ -1,0 +1,43 @@
+"""Fourier transforms, against what an H200 allocates (torch 2.11+cu130, 2026-11-28, benchmarks/operators)."""
+
+import pytest
+import torch
+
+from ..cards import events_on, slugs
+
+pytestmark = pytest.mark.torch
+
+
+def real_of(*shape, dtype=torch.float32):
+    """Makes a tensor on the card."""
+    return lambda: torch.empty(*shape, dtype=dtype, device="cuda")
+
+
+@pytest.mark.parametrize(
+    ("transform", "given", "measured"),
+    [
+        (torch.fft.rfft, real_of(5, 6, 7), [960]),
+        (lambda x: torch.fft.rfft(x, dim=-2), real_of(5, 6, 7), [1120, 840, -840]),
+        (torch.fft.irfft, real_of(5, 6, 7), [1680, 1440, 1680, -1680, -1680]),
+        (lambda x: torch.fft.fftn(x, dim=-2), real_of(5, 6, 7), [1680, 1680, 1680, -1680, -1680]),
+        (torch.fft.rfftn, real_of(5, 6, 7), [960, 960, -960]),
+        (lambda x: torch.fft.irfft2(torch.fft.rfft2(x)), real_of(8, 32, 64, 64),
+         [4_325_376, 4_194_304, 4_325_376, -4_325_376, -4_325_376]),
+        (lambda x: torch.fft.rfft(x, n=8), real_of(2, 8, 16, dtype=torch.float16), [320, 256, -256]),
+        (torch.fft.fftshift, real_of(9, 10), [360, 360, -360]),
+    ],
+)  # fmt: skip
+def test_copies(virtual_gpu, transform, given, measured):
+    """What cuFFT could not walk through, or would overwrite."""
+    tensor = given()
+    with events_on(virtual_gpu) as events:
+        _kept = transform(tensor)
+
+    assert measured == events
+
+
+def test_a_size_that_was_not_measured_is_listed(virtual_gpu):
+    """Only cuFFT knows the workspace of a large prime."""
+    torch.fft.rfft(real_of(4, 1009)())
+
+    assert "fft-workspace" in slugs(virtual_gpu)
