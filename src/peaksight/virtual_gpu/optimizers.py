@@ -2,12 +2,14 @@
 
 from typing import Any
 
+import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from peaksight.records import Phase
+from peaksight.virtual_gpu.devices import for_python
 from peaksight.virtual_gpu.modules import Parameters
 from peaksight.virtual_gpu.patches import Patches
-from peaksight.virtual_gpu.torch_private import FakeTensor, optimizer_module
+from peaksight.virtual_gpu.torch_private import FakeTensor, foreach_utils, optimizer_module
 from peaksight.virtual_gpu.training_loop import TrainingLoop
 
 
@@ -20,10 +22,17 @@ def install(patches: Patches, loop: TrainingLoop, parameters: Parameters) -> Non
 
 
 def _allow_foreach(patches: Patches) -> None:
-    """Optimizers test `type(p)` before they take the foreach or fused path: FakeTensor is as good as Tensor."""
-    supported = optimizer_module._foreach_supported_types
-    supported.append(FakeTensor)
-    patches.callback(supported.remove, FakeTensor)
+    """Optimizers and clip_grad_norm_ test types before they take the foreach path: FakeTensor is as good as Tensor."""
+    for module in (optimizer_module, foreach_utils):
+        supported = module._foreach_supported_types
+        supported.append(FakeTensor)
+        patches.callback(supported.remove, FakeTensor)
+    group = torch._C._group_tensors_by_device_and_dtype
+    patches.set(torch._C, group.__name__, lambda *lists: _on_devices_of_python(group(*lists)))
+
+
+def _on_devices_of_python(groups: dict[tuple[torch.device, Any], Any]) -> dict[tuple[torch.device, Any], Any]:
+    return {(for_python(device), dtype): tensors for (device, dtype), tensors in groups.items()}
 
 
 class _Stepping:

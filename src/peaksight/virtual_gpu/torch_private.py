@@ -15,6 +15,7 @@ import torch._subclasses as subclasses
 import torch._subclasses.fake_tensor as fake_tensor
 import torch.optim.optimizer as optimizer_module
 import torch.utils._device as device_module
+import torch.utils._foreach_utils as foreach_utils
 import torch.utils.data.dataloader as dataloader_module
 from torch._C import DispatchKey, DispatchKeySet
 from torch._prims_common import suggest_memory_format
@@ -37,6 +38,7 @@ __all__ = [
     "current_autograd_node",
     "default_device",
     "fake_tensor",
+    "foreach_utils",
     "function_mode_stack",
     "function_modes_off",
     "is_composite",
@@ -59,10 +61,12 @@ PROBES: tuple[tuple[object, str], ...] = (
     (FakeTensorMode, "_cache_key"),
     (fake_tensor, "_BypassDispatchCache"),
     (torch._C, "_current_autograd_node"),
+    (torch._C, "_group_tensors_by_device_and_dtype"),
     (torch._C._autograd, "_get_sequence_nr"),
     (torch._C, "_ExcludeDispatchKeyGuard"),
     (torch.autograd.graph, "_engine_run_backward"),
     (optimizer_module, "_foreach_supported_types"),
+    (foreach_utils, "_foreach_supported_types"),
     (torch.utils, "swap_tensors"),
     (torch._C, "_swap_tensor_impl"),
     (torch._C, "_storage_Use_Count"),

@@ -14,6 +14,8 @@ IN_PLACE = (
     "aten::_fused_sgd_.tensor_lr",
     "aten::_fused_adagrad_",
     "aten::_fused_adagrad_.tensor_lr",
+    "aten::_fused_adam_.tensor_lr",
+    "aten::_fused_adamw_.tensor_lr",
 )
 
 

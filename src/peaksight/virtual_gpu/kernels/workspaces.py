@@ -22,6 +22,7 @@ from peaksight.virtual_gpu.kernels import (
     detection,
     distances,
     embeddings,
+    foreach,
     images,
     indexing,
     linalg,
@@ -84,6 +85,7 @@ TEMPORARIES: dict[object, Rule] = (
     | decompositions.TEMPORARIES
     | distances.TEMPORARIES
     | embeddings.TEMPORARIES
+    | foreach.TEMPORARIES
     | images.TEMPORARIES
     | indexing.TEMPORARIES
     | linalg.TEMPORARIES
