@@ -124,12 +124,13 @@ def split_sum(
     shape: Sequence[int], strides: Sequence[int], dims: list[int], dtype: torch.dtype, num_multiprocessors: int
 ) -> list[int]:
     """The buffers of a sum of numbers of `dtype`."""
-    return _buffers(shape, strides, dims, num_multiprocessors, sum_bytes(dtype))
+    return buffers(shape, strides, dims, num_multiprocessors, sum_bytes(dtype))
 
 
-def _buffers(
+def buffers(
     shape: Sequence[int], strides: Sequence[int], dims: list[int], num_multiprocessors: int, accumulator_bytes: int
 ) -> list[int]:
+    """The buffer and the semaphores of a reduction, none where one block does it."""
     split = split_reduction(shape, strides, dims, num_multiprocessors, accumulator_bytes)
     return [size for size in (split.buffer_bytes, split.semaphore_bytes) if size]
 
@@ -199,8 +200,8 @@ def sum_(call: KernelCall) -> Temporaries:
     is_copied = dtype != tensor.dtype
     strides = strides_of_copy(tensor) if is_copied else tensor.stride()
     dims = _reduced_dims(call.func, call.args, call.kwargs, tensor.dim())
-    buffers = split_sum(tensor.shape, strides, dims, dtype, call.rules.multi_processor_count)
-    return together(*([tensor.numel() * dtype.itemsize] if is_copied and tensor.numel() else []), *buffers)
+    staging = split_sum(tensor.shape, strides, dims, dtype, call.rules.multi_processor_count)
+    return together(*([tensor.numel() * dtype.itemsize] if is_copied and tensor.numel() else []), *staging)
 
 
 def reduction(call: KernelCall) -> Temporaries:
@@ -212,8 +213,7 @@ def reduction(call: KernelCall) -> Temporaries:
     copies = contiguous_copies(tensor) if call.func in OF_ALL and len(dims) == tensor.dim() else []
     strides = row_major(tensor.shape) if copies else tensor.stride()
     accumulator_bytes = ACCUMULATORS[call.func](tensor.dtype)
-    buffers = _buffers(tensor.shape, strides, dims, call.rules.multi_processor_count, accumulator_bytes)
-    return together(*copies, *buffers)
+    return together(*copies, *buffers(tensor.shape, strides, dims, call.rules.multi_processor_count, accumulator_bytes))
 
 
 def _reduced_dims(func: Any, args: tuple, kwargs: dict, ndim: int) -> list[int]:

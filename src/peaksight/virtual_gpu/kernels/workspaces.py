@@ -28,6 +28,7 @@ from peaksight.virtual_gpu.kernels import (
     linalg,
     losses,
     norms,
+    numbers,
     packing,
     recurrent_cells,
     recurrent_kernels,
@@ -91,6 +92,7 @@ TEMPORARIES: dict[object, Rule] = (
     | linalg.TEMPORARIES
     | losses.TEMPORARIES
     | norms.TEMPORARIES
+    | numbers.TEMPORARIES
     | packing.TEMPORARIES
     | recurrent_cells.TEMPORARIES
     | recurrent_kernels.TEMPORARIES
