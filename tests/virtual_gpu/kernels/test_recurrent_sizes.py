@@ -1,6 +1,8 @@
 """Sizes of recurrent layers, against `cudnnGetRNNTempSpaceSizes` (H200, cuDNN 9.19, torch 2.11+cu130, 2026-11-28)."""
 
 import dataclasses
+import gzip
+from pathlib import Path
 
 import pytest
 
@@ -82,6 +84,38 @@ def test_what_cudnn_answers(case, reserve, training, inference):
     assert reserve == reserve_bytes(layers)
     assert training == workspace_bytes(layers, chosen, is_training=True)
     assert inference == workspace_bytes(layers, chosen, is_training=False)
+
+
+ANSWERS = Path(__file__).parents[3] / "benchmarks" / "kernels" / "cudnn_rnn_h200_9.19_2026-11-28.txt.gz"
+ALGORITHMS = {0: STANDARD, 1: PERSIST_STATIC, 3: PERSIST_SMALL}
+
+
+def answers():
+    """Every question of benchmarks/kernels, with the sizes that cuDNN gave."""
+    with gzip.open(ANSWERS, "rt") as file:
+        columns = file.readline().split()
+        for line in file:
+            yield dict(zip(columns, map(int, line.split()), strict=True))
+
+
+def test_every_answer():
+    """A tenth of the 73,468 that came without a choice of arithmetic, to the byte."""
+    wrong = 0
+    for a in answers():
+        layers = Layers(
+            mode=a["mode"], itemsize=4 if a["dtype"] == 0 else 2, is_float16=a["dtype"] == 2, input_size=a["input"],
+            hidden_size=a["hidden"], proj_size=a["proj"], num_layers=a["layers"], num_directions=a["directions"],
+            batch=a["batch"], steps=a["steps"], num_rows=a["rows"], is_packed=bool(a["packed"]),
+            drops=bool(a["dropout"]),
+        )  # fmt: skip
+        chosen = ALGORITHMS[a["algorithm"]]
+        sizes = (
+            reserve_bytes(layers),
+            workspace_bytes(layers, chosen, is_training=True),
+            workspace_bytes(layers, chosen, is_training=False),
+        )
+        wrong += sizes != (a["reserve"], a["workspace"], a["workspace_of_inference"])
+    assert wrong == 0
 
 
 @pytest.mark.parametrize(
