@@ -64,6 +64,13 @@ def test_default_order(card, build, expected):
     assert expected is chosen(card, build)
 
 
+def test_deprioritized(monkeypatch):
+    """An environment variable of PyTorch's moves cuDNN to the end."""
+    monkeypatch.setenv("TORCH_CUDNN_SDPA_DEPRIORITIZED", "1")
+
+    assert FLASH is chosen("h200")
+
+
 @pytest.mark.parametrize(
     ("about", "expected"),
     [

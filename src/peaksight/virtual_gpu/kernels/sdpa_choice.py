@@ -5,6 +5,7 @@ ATen/native/transformers/sdp_utils_cpp.h. What differs between releases was read
 of 2.11, 2.13 and 2.14; an H200 chose the same (torch 2.11+cu130, cuDNN 9.19, 2026-11-28, benchmarks/operators).
 """
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
@@ -53,7 +54,8 @@ class Call:
 
 def priority(rules: DeviceRules) -> tuple[Backend, ...]:
     """Hopper and Blackwell of data centres put cuDNN first, where the build has one newer than 9.15."""
-    if rules.capability[0] in (9, 10) and rules.cudnn > 91500:
+    deprioritized = os.environ.get("TORCH_CUDNN_SDPA_DEPRIORITIZED") == "1"
+    if rules.capability[0] in (9, 10) and rules.cudnn > 91500 and not deprioritized:
         return (Backend.CUDNN, Backend.FLASH, Backend.EFFICIENT, Backend.MATH)
     return (Backend.FLASH, Backend.EFFICIENT, Backend.MATH, Backend.CUDNN)
 
