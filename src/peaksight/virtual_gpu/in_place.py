@@ -37,6 +37,7 @@ FORMULAS: dict[str, dict[Any, Any]] = {
     "IndexBackward0": {aten.index_put.default: aten._index_put_impl_.default},
     "IndexSelectBackward0": {aten.index_add.default: aten.index_add_.default},
     "TakeBackward0": {aten.put.default: aten.put_.default},
+    "TraceBackward0": {aten.index_fill.int_Tensor: aten.index_fill_.int_Tensor},
 }
 # The same formulas also multiply what they were given, which stays as it is.
 _ALSO_OF_INPUTS = frozenset({aten.mul.Tensor})

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from peaksight.virtual_gpu.kernels import reductions
-from peaksight.virtual_gpu.kernels.temporaries import KernelCall, Rule, Temporaries, together
+from peaksight.virtual_gpu.kernels.temporaries import RESULTS, KernelCall, Rule, Temporaries, together
 from peaksight.virtual_gpu.values import known_value
 
 aten = torch.ops.aten
@@ -84,13 +84,13 @@ def ctc_loss(
 
 def _ctc_lengths(call: KernelCall) -> Temporaries:
     """Input lengths, target lengths and where each target begins, on the card: ATen/native/cuda/LossCTC.cu."""
-    return together(*3 * [LENGTH_BYTES * call.argument("log_probs").shape[-2]])
+    return together(*3 * [LENGTH_BYTES * call.argument("log_probs").shape[-2]], RESULTS)
 
 
 def _ctc_gradient(call: KernelCall) -> Temporaries:
     """The same, and the backward variables, which are as many as the forward ones."""
     log_alpha = call.argument("log_alpha")
-    return together(*_ctc_lengths(call)[:3], log_alpha.numel() * log_alpha.dtype.itemsize)
+    return together(*_ctc_lengths(call)[:3], log_alpha.numel() * log_alpha.dtype.itemsize, RESULTS)
 
 
 def _row_losses(call: KernelCall) -> Temporaries:

@@ -28,6 +28,7 @@ from peaksight.virtual_gpu.kernels import (
     linalg,
     losses,
     norms,
+    pointwise,
     numbers,
     packing,
     recurrent_cells,
@@ -92,6 +93,7 @@ TEMPORARIES: dict[object, Rule] = (
     | linalg.TEMPORARIES
     | losses.TEMPORARIES
     | norms.TEMPORARIES
+    | pointwise.TEMPORARIES
     | numbers.TEMPORARIES
     | packing.TEMPORARIES
     | recurrent_cells.TEMPORARIES
