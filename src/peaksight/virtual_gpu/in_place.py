@@ -77,4 +77,7 @@ def _accumulates(args: tuple, kwargs: dict) -> bool:
 
 
 def _alike(total: torch.Tensor, gradient: Any) -> bool:
-    return isinstance(gradient, torch.Tensor) and (total.shape, total.dtype) == (gradient.shape, gradient.dtype)
+    """Whether both are dense, of one shape and type."""
+    if not isinstance(gradient, torch.Tensor) or gradient.layout != torch.strided:
+        return False
+    return (total.shape, total.dtype, total.layout) == (gradient.shape, gradient.dtype, gradient.layout)

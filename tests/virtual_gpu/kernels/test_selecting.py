@@ -68,3 +68,21 @@ def test_unique_with_inverse(virtual_gpu):
 
     assert [8000, 8000, 8000, 1, -1, -8000] == events[:6]
     assert 16_000 == sum(events)
+
+
+def test_few_values_are_compared_with_every_element(virtual_gpu):
+    """A truth value for each pair."""
+    elements, tested = torch.arange(100_000).cuda(), torch.arange(50).cuda()
+    with events_on(virtual_gpu) as events:
+        _kept = torch.isin(elements, tested)
+
+    assert [100_000, 5_000_000, 100_000, -100_000, -5_000_000] == events
+
+
+def test_repetitions(virtual_gpu):
+    """Where each begins, and whether their numbers are valid."""
+    repeats = torch.ones(1000, dtype=torch.int64).cuda()
+    with events_on(virtual_gpu) as events:
+        _kept = torch.repeat_interleave(repeats)
+
+    assert [8000, 1279, -1279, 1000, 1, -1, -1000, 8000, -8000] == events

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from peaksight.virtual_gpu.kernels import batch_norm, decompositions, images, recurrent_cells
+from peaksight.virtual_gpu.kernels import batch_norm, decompositions, images, recurrent_cells, sparse
 from peaksight.virtual_gpu.kernels.composites import fused_rms_norm
 from peaksight.virtual_gpu.values import known_value
 
@@ -23,6 +23,7 @@ def fake_kernels() -> dict[str, Callable]:
     """A rule `(mode, run, args, kwargs)` by operator name."""
     return {
         **recurrent_cells.fake_kernels(),
+        **sparse.fake_kernels(),
         **batch_norm.FAKE_KERNELS,
         **decompositions.FAKE_KERNELS,
         **images.FAKE_KERNELS,

@@ -123,6 +123,15 @@ def scatter_reduce(call: KernelCall) -> Temporaries:
     return together(*sizes, target.numel())
 
 
+def index_reduce(call: KernelCall) -> Temporaries:
+    """A mean counts what it adds: counts like the result, ones like the source, and where the counts are zero."""
+    target, source = call.args[0], call.args[3]
+    if call.argument("reduce") != "mean" or not source.numel():
+        return ()
+    counts, ones = (each.numel() * each.itemsize for each in (target, source))
+    return (counts, ones, -ones, target.numel(), -target.numel(), -counts)
+
+
 def roll(call: KernelCall) -> Temporaries:
     """One dimension after the other, each result but the last in a block of its own."""
     num_bytes = call.out.numel() * call.out.itemsize
@@ -132,6 +141,7 @@ def roll(call: KernelCall) -> Temporaries:
 
 TEMPORARIES: dict[object, Rule] = {
     aten.roll.default: roll,
+    **dict.fromkeys((aten.index_reduce.default, aten.index_reduce_.default), index_reduce),
     aten.index.Tensor: index,
     **dict.fromkeys((aten.index_put.default, aten.index_put_.default, aten._index_put_impl_.default), index_put),
     **dict.fromkeys((aten.scatter_reduce.two, aten.scatter_reduce_.two), scatter_reduce),

@@ -1,6 +1,7 @@
-"""What nonzero, masks and unique take beside their results: they count first, then select with CUB.
+"""What nonzero, masks, unique and the like take beside their results: they count first, then select with CUB.
 
-Sources: ATen/native/cuda/Nonzero.cu, IndexKernel.cpp, IndexKernel.cu and UniqueCub.cu. To the byte what an H200 took
+Sources: ATen/native/cuda/Nonzero.cu, IndexKernel.cpp, IndexKernel.cu, UniqueCub.cu and
+Repeat.cu, ATen/native/TensorCompare.cpp. To the byte what an H200 took
 (torch 2.11+cu130, 2026-11-28, benchmarks/operators).
 """
 
@@ -103,6 +104,26 @@ def _selected(num_items: int) -> Temporaries:
     return together(INDEX_BYTES, cub.select(num_items))
 
 
+def isin(call: KernelCall) -> Temporaries | None:
+    """Few values are compared with every element; many are sorted with them, for which there is no rule."""
+    elements, tested = call.args[:2]
+    num_elements, num_tested = elements.numel(), tested.numel()
+    if num_tested >= 10 * num_elements**0.145:
+        return None
+    return together(num_elements * num_tested, num_elements)
+
+
+def repeat_interleave(call: KernelCall) -> Temporaries:
+    """Where every element's repetitions begin; unless the size is given, that no number of them is negative."""
+    repeats = call.args[0]
+    num_items = repeats.numel()
+    if not num_items:
+        return ()
+    sums = (INDEX_BYTES * num_items, *together(cub.scan(num_items, torch.int64)))
+    checked = () if call.argument("output_size") is not None else together(num_items, 1)
+    return (*sums, *checked, RESULTS, -sums[0])
+
+
 TEMPORARIES: dict[object, Rule] = {
     aten.nonzero.default: nonzero,
     aten.masked_select.default: masked_select,
@@ -110,4 +131,6 @@ TEMPORARIES: dict[object, Rule] = {
     aten.masked_scatter_.default: masked_scatter,
     aten._unique2.default: unique,
     aten.unique_consecutive.default: unique_consecutive,
+    aten.isin.Tensor_Tensor: isin,
+    aten.repeat_interleave.Tensor: repeat_interleave,
 }

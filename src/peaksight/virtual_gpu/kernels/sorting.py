@@ -14,6 +14,7 @@ from peaksight.virtual_gpu.kernels.temporaries import RESULTS, KernelCall, Rule,
 aten = torch.ops.aten
 
 MAX_SMALL_SORT = 4096
+MAX_ROW_OF_MODE = 2048
 MIN_SEGMENTS_SORTED_AT_ONCE = 128
 MIN_ROW_SORTED_ALONE = 1_000_000
 INDEX_BYTES = 8
@@ -102,6 +103,17 @@ def median(call: KernelCall) -> Temporaries:
     return (values, indices, *sort_scratch, -indices, 1, RESULTS, -1, -values)
 
 
+def mode(call: KernelCall) -> Temporaries | None:
+    """Rows that are not in line are copied; rows of more than 2048 elements are sorted one by one, without a rule."""
+    tensor, dim = call.args[0], call.argument("dim")
+    if tensor.dim() == 0 or not tensor.numel():
+        return ()
+    if tensor.shape[dim] > MAX_ROW_OF_MODE:
+        return None
+    in_line = dim % tensor.dim() == tensor.dim() - 1 and tensor.is_contiguous()
+    return () if in_line else together(tensor.numel() * tensor.itemsize)
+
+
 def randperm(call: KernelCall) -> Temporaries:
     """Random keys with as few bits as leave duplicates unlikely, ATen/native/cuda/Randperm.cu: they are sorted."""
     count = call.args[0]
@@ -117,5 +129,6 @@ TEMPORARIES: dict[object, Rule] = {
     **dict.fromkeys((aten.sort.default, aten.sort.stable), sort),
     **dict.fromkeys((aten.topk.default, aten.topk.values), topk),
     **dict.fromkeys((aten.median.default, aten.nanmedian.default), median),
+    aten.mode.default: mode,
     **dict.fromkeys((aten.randperm.default, aten.randperm.generator), randperm),
 }

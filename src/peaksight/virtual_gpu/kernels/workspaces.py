@@ -28,9 +28,9 @@ from peaksight.virtual_gpu.kernels import (
     linalg,
     losses,
     norms,
-    pointwise,
     numbers,
     packing,
+    pointwise,
     recurrent_cells,
     recurrent_kernels,
     reductions,
@@ -38,6 +38,7 @@ from peaksight.virtual_gpu.kernels import (
     selecting,
     softmax,
     sorting,
+    sparse,
     spectral,
 )
 from peaksight.virtual_gpu.kernels.known_operators import is_known
@@ -103,6 +104,7 @@ TEMPORARIES: dict[object, Rule] = (
     | selecting.TEMPORARIES
     | softmax.TEMPORARIES
     | sorting.TEMPORARIES
+    | sparse.TEMPORARIES
     | spectral.TEMPORARIES
 )
 UNKNOWN = "unknown-operator"

@@ -1,0 +1,117 @@
+"""Sparse gradients of embeddings: operators on `sparse_coo` tensors whose fake kernels lose the elements, or fail.
+
+Source: ATen/native/sparse/cuda/SparseCUDATensor.cu. What an H200 took (torch 2.11+cu130, 2026-11-28,
+benchmarks/operators).
+
+Limitations:
+    Sorting the indices takes a merge sort of thrust besides, some KiB for some hundred rows. A gradient that a second
+    backward pass adds to keeps the rows of the first.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from peaksight.virtual_gpu.kernels.temporaries import RESULTS, KernelCall, Rule, Temporaries, together
+from peaksight.virtual_gpu.values import known_value
+
+aten = torch.ops.aten
+
+INDEX_BYTES = 8
+SCALAR_BYTES = 4
+
+
+def fake_kernels() -> dict[str, Callable]:
+    """A rule `(mode, run, args, kwargs)` by operator name."""
+    return {
+        "aten::_coalesce": _coalesce,
+        "aten::_to_dense": _to_dense,
+        "aten::add.Tensor": _add,
+        "aten::add_.Tensor": _add_in_place,
+        "aten::clone": _clone,
+        "aten::sparse_mask": _sparse_mask,
+    }
+
+
+def is_sparse(tensor: Any) -> bool:
+    """Whether it has indices and values."""
+    return isinstance(tensor, torch.Tensor) and tensor.layout == torch.sparse_coo
+
+
+def _made(like: torch.Tensor, indices: torch.Tensor, values: torch.Tensor, *, is_coalesced: bool) -> torch.Tensor:
+    return aten._sparse_coo_tensor_with_dims_and_tensors.default(
+        like.sparse_dim(), like.dense_dim(), like.shape, indices, values, dtype=values.dtype,
+        layout=torch.sparse_coo, device=values.device, is_coalesced=is_coalesced,
+    )  # fmt: skip
+
+
+def _clone(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+    if not is_sparse(args[0]):
+        return run(args, kwargs)
+    with mode:
+        indices, values = args[0]._indices(), args[0]._values()
+        return _made(args[0], indices.clone(), values.clone(), is_coalesced=args[0].is_coalesced())
+
+
+def _coalesce(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+    """One element for each index; of unknown indices, as many as there were."""
+    tensor = args[0]
+    with mode:
+        indices, values = tensor._indices(), tensor._values()
+        count = _num_unique(mode, indices)
+        merged = values.new_empty((count, *values.shape[1:]))
+        return _made(tensor, torch.empty_like(indices)[:, :count], merged, is_coalesced=True)
+
+
+def _num_unique(mode: Any, indices: torch.Tensor) -> int:
+    known = known_value(indices)
+    if known is None:
+        mode.made_up_shape()
+        return indices.shape[1]
+    return known.unique(dim=1).shape[1]
+
+
+def _sparse_mask(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+    dense, mask = args[:2]
+    with mode:
+        values = dense.new_empty(mask._values().shape)
+        return _made(mask, mask._indices().clone(), values, is_coalesced=mask.is_coalesced())
+
+
+def _add(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+    """The sum of two sparse tensors has the elements of both; that of a dense and a sparse one is dense."""
+    left, right = args[:2]
+    if not is_sparse(right):
+        return run(args, kwargs)
+    with mode:
+        if not is_sparse(left):
+            return torch.empty_like(left)
+        indices = torch.cat([left._indices(), right._indices()], 1)
+        return _made(left, indices, torch.cat([left._values(), right._values()]), is_coalesced=False)
+
+
+def _add_in_place(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+    return args[0] if is_sparse(args[1]) and not is_sparse(args[0]) else run(args, kwargs)
+
+
+def _to_dense(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+    if not is_sparse(args[0]):
+        return run(args, kwargs)
+    with mode:
+        return args[0]._values().new_empty(args[0].shape)
+
+
+def coalesce(call: KernelCall) -> Temporaries:
+    """The order of the elements and where equal ones begin."""
+    size = INDEX_BYTES * call.args[0]._values().shape[0]
+    return (size, size, RESULTS, -size, -size)
+
+
+def sparse_mask(call: KernelCall) -> Temporaries:
+    """The values are gathered twice, in the order of flattened indices."""
+    values = call.out._values()
+    return (SCALAR_BYTES, RESULTS, *together(values.numel() * values.itemsize), -SCALAR_BYTES)
+
+
+TEMPORARIES: dict[object, Rule] = {aten._coalesce.default: coalesce, aten.sparse_mask.default: sparse_mask}
