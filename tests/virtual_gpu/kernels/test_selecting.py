@@ -86,3 +86,21 @@ def test_repetitions(virtual_gpu):
         _kept = torch.repeat_interleave(repeats)
 
     assert [8000, 1279, -1279, 1000, 1, -1, -1000, 8000, -8000] == events
+
+
+def test_unique_truth_values(virtual_gpu):
+    """They are counted, not sorted; there is room for two."""
+    with events_on(virtual_gpu) as events:
+        kept = halves(1000).unique()
+
+    assert [4, 1, -1, 2, -4] == [size for size in events if abs(size) < 1000]
+    assert (2,) == tuple(kept.shape)
+
+
+def test_filling_rows_with_a_tensor(virtual_gpu):
+    """A gradient reaches the value, too: from each row that was filled, once."""
+    tensor, rows = torch.empty(24, 24, device="cuda", requires_grad=True), torch.tensor([0, 2, 2]).cuda()
+    value = torch.tensor(1.0, device="cuda", requires_grad=True)
+    tensor.index_fill(0, rows, value).sum().backward()
+
+    assert () == tuple(value.grad.shape)

@@ -17,6 +17,7 @@ def shape_rules() -> dict[str, Callable]:
         "aten::index_put": _index,
         "aten::index_put_": _index_put,
         "aten::_index_put_impl_": _index_put,
+        "aten::_unique": lambda *call: _unique(*call)[:2],
         "aten::_unique2": _unique,
         "aten::unique_consecutive": _unique_consecutive,
         "aten::unique_dim": _unique_dim,
@@ -81,22 +82,23 @@ def _as_vectors(mode: Any, index: torch.Tensor | None) -> list[torch.Tensor | No
 
 def _unique(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, ...]:
     tensor, _, wants_inverse, wants_counts = _padded(args, 4)
-    count = _count(mode, tensor.numel(), known_value(tensor), torch.Tensor.unique)
-    return _unique_of_all(mode, tensor, count, wants_inverse, wants_counts)
+    room = min(2, tensor.numel()) if tensor.dtype == torch.bool else tensor.numel()
+    count = _count(mode, room, known_value(tensor), torch.Tensor.unique)
+    return _unique_of_all(mode, tensor, (count, room), wants_inverse, wants_counts)
 
 
 def _unique_consecutive(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, ...]:
     tensor, wants_inverse, wants_counts = _padded(args, 3)
     count = _count(mode, tensor.numel(), known_value(tensor), torch.unique_consecutive)
-    return _unique_of_all(mode, tensor, count, wants_inverse, wants_counts)
+    return _unique_of_all(mode, tensor, (count, tensor.numel()), wants_inverse, wants_counts)
 
 
 def _unique_of_all(
-    mode: Any, tensor: torch.Tensor, count: int, wants_inverse: bool, wants_counts: bool
+    mode: Any, tensor: torch.Tensor, sizes: tuple[int, int], wants_inverse: bool, wants_counts: bool
 ) -> tuple[torch.Tensor, ...]:
-    """The card makes room for as many values and counts as there are elements, and keeps it."""
-    size = (tensor.numel(),)
-    outputs = _unique_outputs(mode, tensor, size, tuple(tensor.shape), wants_inverse, wants_counts)
+    """The card makes room for as many values and counts as there may be, and keeps it."""
+    count, room = sizes
+    outputs = _unique_outputs(mode, tensor, (room,), tuple(tensor.shape), wants_inverse, wants_counts)
     return outputs[0][:count], outputs[1], outputs[2][:count]
 
 

@@ -31,6 +31,8 @@ def fake_kernels() -> dict[str, Callable]:
         "aten::_scaled_dot_product_cudnn_attention": _cudnn_attention,
         "aten::_efficient_attention_backward": _efficient_attention_backward,
         "aten::_masked_softmax": _like_first_argument,
+        "aten::index_fill.int_Tensor": _like_first_argument,
+        "aten::index_fill_.int_Tensor": lambda mode, run, args, kwargs: args[0],
         "aten::_nested_tensor_from_mask_left_aligned": _is_left_aligned,
         "aten::_ctc_loss_backward": _like_second_argument,
         "aten::_ctc_loss_backward.Tensor": _like_second_argument,

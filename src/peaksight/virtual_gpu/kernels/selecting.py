@@ -129,7 +129,7 @@ TEMPORARIES: dict[object, Rule] = {
     aten.masked_select.default: masked_select,
     aten.masked_scatter.default: masked_scatter,
     aten.masked_scatter_.default: masked_scatter,
-    aten._unique2.default: unique,
+    **dict.fromkeys((aten._unique.default, aten._unique2.default), unique),
     aten.unique_consecutive.default: unique_consecutive,
     aten.isin.Tensor_Tensor: isin,
     aten.repeat_interleave.Tensor: repeat_interleave,
