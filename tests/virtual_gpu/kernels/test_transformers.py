@@ -102,6 +102,15 @@ def test_padded_batch(h200):
     assert "nested-tensors" in slugs(h200)
 
 
+def test_packing_bfloat16(h200):
+    """In bfloat16 the words are selected by an index, the largest block of the measured run: 24 bytes an element."""
+    encoder = nn.TransformerEncoder(encoder_layer(), 1)
+    events = events_of(h200, encoder, torch.bfloat16, src_key_padding_mask=padding())
+
+    start = events.index(B * T * D)
+    assert [B * T * D, 24 * WORDS * D, 2 * WORDS * D, -24 * WORDS * D, -B * T * D] == events[start : start + 5]
+
+
 def test_an_unknown_mask_keeps_every_word(h200):
     """Padding that the card alone knows is taken to be at the end, and to be nowhere."""
     encoder = nn.TransformerEncoder(encoder_layer(), 1)

@@ -147,10 +147,26 @@ def _packed(note: Callable[[str], None]) -> Callable:
     def steps(t: Any, mask: Any, mask_check: bool = True) -> Any:
         note("nested-tensors")
         kept = known_value(mask)
-        num_words = mask.numel() if kept is None else int(kept.sum())
-        return t.new_empty(1, num_words, t.shape[2])
+        lengths = [mask.shape[1]] * mask.shape[0] if kept is None else kept.sum(1).tolist()
+        pack = _by_kernel if t.dtype in (torch.float32, torch.float16) else _by_selecting
+        return pack(t, lengths)
 
     return steps
+
+
+def _by_kernel(t: Any, lengths: list[int]) -> Any:
+    return t.new_empty(1, sum(lengths), t.shape[2])
+
+
+def _by_selecting(t: Any, lengths: list[int]) -> Any:
+    """`nested_from_padded_generic`: a mask of every element, and an index of the three dimensions of those it keeps."""
+    _, length, width = t.shape
+    masks = [F.pad(t.new_ones(kept, width, dtype=torch.bool), (0, 0, 0, length - kept)) for kept in lengths]
+    stacked = torch.stack(masks)
+    index = t.new_empty(t.dim(), sum(lengths) * width, dtype=torch.int64)
+    words = _by_kernel(t, lengths)
+    del index, stacked
+    return words
 
 
 def _padded(self: Any, padding: float, output_size: Any = None) -> Any:
