@@ -32,6 +32,7 @@ __all__ = [
     "FakeTensor",
     "FakeTensorMode",
     "autocast_excluded",
+    "below_autograd",
     "called_by_engine",
     "check_release",
     "composite",
@@ -63,6 +64,7 @@ PROBES: tuple[tuple[object, str], ...] = (
     (torch._C, "_current_autograd_node"),
     (torch._C, "_group_tensors_by_device_and_dtype"),
     (torch._C._autograd, "_get_sequence_nr"),
+    (torch._C, "_AutoDispatchBelowAutograd"),
     (torch._C, "_ExcludeDispatchKeyGuard"),
     (torch.autograd.graph, "_engine_run_backward"),
     (optimizer_module, "_foreach_supported_types"),
@@ -102,6 +104,11 @@ def check_release() -> str | None:
     if torch.__version__.startswith(TESTED_RELEASES):
         return None
     return f"torch {torch.__version__} has every name that a simulation needs, but only 2.13 and 2.14 are tested"
+
+
+def below_autograd() -> torch._C._AutoDispatchBelowAutograd:
+    """A context in which operators skip autograd."""
+    return torch._C._AutoDispatchBelowAutograd()
 
 
 def autocast_excluded() -> torch._C._ExcludeDispatchKeyGuard:

@@ -13,6 +13,7 @@ from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.kernels import index_composites
 from peaksight.virtual_gpu.kernels.batch_norm import batch_norm
 from peaksight.virtual_gpu.kernels.losses import ctc_loss
+from peaksight.virtual_gpu.kernels.products import product_rules
 from peaksight.virtual_gpu.kernels.recurrent import recurrent_rules
 from peaksight.virtual_gpu.kernels.recurrent_cells import cell_rules
 from peaksight.virtual_gpu.kernels.sdpa import attention, attention_math
@@ -26,22 +27,28 @@ aten = torch.ops.aten
 
 def composite_rules(rules: DeviceRules, note: Callable[[str], None]) -> dict[Any, Callable]:
     """What the card runs in place of each composite operator; `note(slug)` is told what is only approximated."""
-    return recurrent_rules(note) | cell_rules() | index_composites.composites() | {
-        aten.scaled_dot_product_attention.default: attention(rules),
-        aten._scaled_dot_product_attention_math.default: attention_math,
-        aten.batch_norm.default: batch_norm,
-        aten.dropout.default: _dropout,
-        aten.isfinite.default: _isfinite,
-        aten.linear.default: _linear,
-        aten.ctc_loss.Tensor: ctc_loss,
-    }
+    return (
+        recurrent_rules(note)
+        | cell_rules()
+        | index_composites.composites()
+        | {
+            aten.scaled_dot_product_attention.default: attention(rules),
+            aten._scaled_dot_product_attention_math.default: attention_math,
+            aten.batch_norm.default: batch_norm,
+            aten.dropout.default: _dropout,
+            aten.isfinite.default: _isfinite,
+            aten.linear.default: _linear,
+            aten.ctc_loss.Tensor: ctc_loss,
+        }
+    )
 
 
 def install(patches: Patches, device: DeviceRules, rules: dict[Any, Callable]) -> None:
     """Register the rules below autocast until `patches` is left."""
     # Where CUDA has a kernel autograd has one too, and the operator is not taken apart; the mode answers for it.
     patches.set_kernels("CUDA", {"_fused_rms_norm": fused_rms_norm})
-    patches.set_kernels("AutogradCUDA", {op.name().removeprefix("aten::"): kernel for op, kernel in rules.items()})
+    above = rules | product_rules()  # these are one operator below autograd
+    patches.set_kernels("AutogradCUDA", {op.name().removeprefix("aten::"): kernel for op, kernel in above.items()})
     patches.callback(set_sdp_priority, sdp_priority())
     set_sdp_priority([int(backend) for backend in priority(device)])
 
