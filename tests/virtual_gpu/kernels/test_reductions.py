@@ -126,3 +126,34 @@ def test_accumulators(shape, dtype, reduce, expected):
 
     assert expected == events
     assert reduced.device.type == "cuda"
+
+
+WIDE = (40_000, 20_000)
+LONGER = (60_000, 20_000)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "reduce", "expected"),
+    [
+        (WIDE, torch.float32, lambda x: x.sum(), [4, *2 * [12_208, 4, -4, -12_208]]),
+        (WIDE, torch.float32, lambda x: x.sum(0), [80_000, *2 * [204_800_000, 628, -628, -204_800_000]]),
+        (WIDE, torch.float32, lambda x: x.argmax(-1), [320_000, 640_000, -640_000]),
+        (WIDE, torch.float32, lambda x: x.var(), [4, 16, *2 * [48_832, 4, -4, -48_832], -16]),
+        (LONGER, torch.bfloat16, lambda x: x.sum(-1), [120_000, 240_000, -240_000]),
+        (LONGER, torch.bfloat16, lambda x: x.sum(dtype=torch.float32), [4, *2 * [18_312, 4, -4, -18_312]]),
+        (LONGER, torch.bfloat16, lambda x: x.amax(0), [40_000, *2 * [153_600_000, 628, -628, -153_600_000]]),
+        (
+            (60_000, 40_000), torch.bool, lambda x: x.sum(),
+            [8, 19_200_000_000, *16 * [9160, 4, -4, -9160], -19_200_000_000],
+        ),
+    ],
+)  # fmt: skip
+def test_more_than_32_bits(shape, dtype, reduce, expected):
+    """Tensors of 2 GiB and more are reduced in parts, into accumulators where the result is narrower (H200)."""
+    with card_of("h200") as gpu:
+        x = torch.empty(shape, device="cuda", dtype=dtype)
+        with events_on(gpu) as events:
+            reduced = reduce(x)
+
+    assert expected == events
+    assert reduced.device.type == "cuda"

@@ -8,8 +8,9 @@ from math import inf
 
 import torch
 
+from peaksight.virtual_gpu.kernels.accumulators import sum_bytes
 from peaksight.virtual_gpu.kernels.layouts import is_dense
-from peaksight.virtual_gpu.kernels.reductions import div_up, sum_bytes
+from peaksight.virtual_gpu.kernels.reductions import div_up
 from peaksight.virtual_gpu.kernels.temporaries import RESULTS, KernelCall, Rule, Temporaries
 
 aten = torch.ops.aten

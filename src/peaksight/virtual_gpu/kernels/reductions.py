@@ -4,17 +4,17 @@ A sum over many rows with few outputs (the gradient of a bias) is divided among 
 partial results in a buffer from the caching allocator, beside one semaphore for each column of blocks.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import prod
 from typing import Any
 
 import torch
 
+from peaksight.virtual_gpu.kernels.accumulators import ACCUMULATORS, LOW_PRECISION, OF_ALL, SUMS, TRUTHS, sum_bytes
 from peaksight.virtual_gpu.kernels.layouts import contiguous_copies, row_major, strides_of_copy
 from peaksight.virtual_gpu.kernels.temporaries import KernelCall, Rule, Temporaries, together
-
-aten = torch.ops.aten
 
 MAX_NUM_THREADS = 512
 WARP_SIZE = 32
@@ -22,7 +22,7 @@ VECTOR = 4
 MIN_VALUES_PER_THREAD = 16
 MAX_VALUES_PER_THREAD = 256
 SEMAPHORE_BYTES = 4
-LOW_PRECISION = (torch.float16, torch.bfloat16)
+MAX_INDEX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,58 +135,29 @@ def buffers(
     return [size for size in (split.buffer_bytes, split.semaphore_bytes) if size]
 
 
-# What a thread block leaves in the buffer for each output: the accumulator of the operator.
+def staging(
+    shape: Sequence[int], strides: Sequence[int], dims: list[int], num_multiprocessors: int, accumulator_bytes: int,
+    itemsize: int,
+) -> Temporaries:  # fmt: skip
+    """The buffers of a reduction, one after the other for parts of a tensor that 32 bits do not address.
+
+    ATen/native/TensorIterator.cpp, `SplitUntil32Bit`.
+    """
+    halves = _halves(shape, strides, itemsize)
+    if not halves:
+        return together(*buffers(shape, strides, dims, num_multiprocessors, accumulator_bytes))
+    of_halves = (staging(half, strides, dims, num_multiprocessors, accumulator_bytes, itemsize) for half in halves)
+    return tuple(chain.from_iterable(of_halves))
 
 
-def sum_bytes(dtype: torch.dtype) -> int:
-    """A sum or product: half precision is summed up in single."""
-    return 4 if dtype in LOW_PRECISION else dtype.itemsize
-
-
-def norm_bytes(dtype: torch.dtype) -> int:
-    """A norm: a real number also of complex ones."""
-    return sum_bytes(dtype) // (1 + dtype.is_complex)
-
-
-def extremum_bytes(dtype: torch.dtype) -> int:
-    """An extremum or a truth value: in the type of the input."""
-    return dtype.itemsize
-
-
-def both_extrema_bytes(dtype: torch.dtype) -> int:
-    """A minimum and a maximum."""
-    return 2 * dtype.itemsize
-
-
-def position_bytes(dtype: torch.dtype) -> int:
-    """An extremum with its int64 position: a padded pair."""
-    return 16
-
-
-def moments_bytes(dtype: torch.dtype) -> int:
-    """Mean, squared deviations, and the count as an integer and as a number: ATen/native/SharedReduceOps.h."""
-    return 32 if dtype == torch.float64 else 16
-
-
-ACCUMULATORS: dict[Any, Callable[[torch.dtype], int]] = {
-    **dict.fromkeys((aten.linalg_vector_norm.default, aten.norm.ScalarOpt_dim, aten.norm.Scalar), norm_bytes),
-    **dict.fromkeys((aten.max.default, aten.min.default, aten.amax.default, aten.amin.default), extremum_bytes),
-    **dict.fromkeys((aten.any.default, aten.any.dim, aten.any.dims), extremum_bytes),
-    **dict.fromkeys((aten.all.default, aten.all.dim, aten.all.dims), extremum_bytes),
-    aten.aminmax.default: both_extrema_bytes,
-    **dict.fromkeys((aten.argmax.default, aten.argmin.default, aten.max.dim, aten.min.dim), position_bytes),
-    **dict.fromkeys((aten.var.correction, aten.std.correction), moments_bytes),
-    **dict.fromkeys((aten.var_mean.correction, aten.std_mean.correction), moments_bytes),
-}
-SUMS = (
-    aten.sum.default, aten.sum.dim_IntList, aten.nansum.default, aten.mean.default, aten.mean.dim,
-    aten.prod.default, aten.prod.dim_int,
-)  # fmt: skip
-TRUTHS = (
-    aten.any.default, aten.any.dim, aten.any.dims, aten.all.default, aten.all.dim, aten.all.dims,
-)  # fmt: skip
-# Their kernels take the whole tensor as one row.
-OF_ALL = (aten.max.default, aten.min.default, aten.argmax.default, aten.argmin.default)
+def _halves(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> list[list[int]]:
+    """The shapes of both halves along the widest dimension, none of a tensor that 32 bits address."""
+    extents = [(size - 1) * stride * itemsize for size, stride in zip(shape, strides, strict=True)]
+    if prod(shape) <= MAX_INDEX and 1 + sum(extents) <= MAX_INDEX:
+        return []
+    widest = extents.index(max(extents))
+    half = shape[widest] // 2
+    return [[*shape[:widest], size, *shape[widest + 1 :]] for size in (half, shape[widest] - half)]
 
 
 def sum_(call: KernelCall) -> Temporaries:
@@ -197,23 +168,31 @@ def sum_(call: KernelCall) -> Temporaries:
     tensor, dtype = call.args[0], call.out.dtype
     if tensor.dtype in LOW_PRECISION and dtype == torch.float32:
         dtype = tensor.dtype
-    is_copied = dtype != tensor.dtype
-    strides = strides_of_copy(tensor) if is_copied else tensor.stride()
-    dims = _reduced_dims(call.func, call.args, call.kwargs, tensor.dim())
-    staging = split_sum(tensor.shape, strides, dims, dtype, call.rules.multi_processor_count)
-    return together(*([tensor.numel() * dtype.itemsize] if is_copied and tensor.numel() else []), *staging)
+    if dtype == tensor.dtype or not tensor.numel():
+        return _reduced(call, tensor.stride(), dtype, sum_bytes(dtype))
+    copy = tensor.numel() * dtype.itemsize
+    return (copy, *_reduced(call, strides_of_copy(tensor), dtype, sum_bytes(dtype)), -copy)
 
 
 def reduction(call: KernelCall) -> Temporaries:
     """The buffers of one of `ACCUMULATORS`."""
-    tensor = call.args[0]
+    tensor, accumulator_bytes = call.args[0], ACCUMULATORS[call.func](call.args[0].dtype)
     if call.func in TRUTHS and tensor.numel() == 1:
         return together(*([1] if tensor.dtype != torch.bool else []))
     dims = _reduced_dims(call.func, call.args, call.kwargs, tensor.dim())
     copies = contiguous_copies(tensor) if call.func in OF_ALL and len(dims) == tensor.dim() else []
     strides = row_major(tensor.shape) if copies else tensor.stride()
-    accumulator_bytes = ACCUMULATORS[call.func](tensor.dtype)
-    return together(*copies, *buffers(tensor.shape, strides, dims, call.rules.multi_processor_count, accumulator_bytes))
+    return (*copies, *_reduced(call, strides, tensor.dtype, accumulator_bytes), *(-copy for copy in copies))
+
+
+def _reduced(call: KernelCall, strides: Sequence[int], dtype: torch.dtype, accumulator_bytes: int) -> Temporaries:
+    """The buffers of a reduction of the call's first argument, which has `strides` and `dtype`."""
+    shape, out = call.args[0].shape, call.out[0] if isinstance(call.out, (tuple, list)) else call.out
+    dims = _reduced_dims(call.func, call.args, call.kwargs, len(shape))
+    staged = staging(shape, strides, dims, call.rules.multi_processor_count, accumulator_bytes, dtype.itemsize)
+    keeps = call.func not in TRUTHS and accumulator_bytes > out.itemsize and _halves(shape, strides, dtype.itemsize)
+    kept = out.numel() * accumulator_bytes if keeps else 0
+    return (kept, *staged, -kept) if kept else staged
 
 
 def _reduced_dims(func: Any, args: tuple, kwargs: dict, ndim: int) -> list[int]:
