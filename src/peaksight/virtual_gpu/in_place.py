@@ -34,6 +34,7 @@ FORMULAS: dict[str, dict[Any, Any]] = {
     **dict.fromkeys(("ModeBackward0", "KthvalueBackward0", "TopkBackward0"), _SCATTER),
     **dict.fromkeys(("SortBackward0", "SortBackward1"), _SCATTER),
     **dict.fromkeys(("CummaxBackward0", "CumminBackward0", "GatherBackward0"), _SCATTER_ADD),
+    "MaskedSelectBackward0": {aten.masked_scatter.default: aten.masked_scatter_.default},
     "IndexBackward0": {aten.index_put.default: aten._index_put_impl_.default},
     "IndexSelectBackward0": {aten.index_add.default: aten.index_add_.default},
     "TakeBackward0": {aten.put.default: aten.put_.default},

@@ -72,3 +72,19 @@ def test_a_mean_of_what_is_scattered(virtual_gpu):
         _kept = table.scatter_reduce(0, index, source, "mean")
 
     assert [1_280_000, 256_000, 1_280_000, 320_000, -320_000, -1_280_000, -256_000] == events
+
+
+def test_counting_values(virtual_gpu):
+    """The lowest and the highest are read before."""
+    values = torch.arange(1000).cuda()
+    with events_on(virtual_gpu) as events:
+        _kept = torch.bincount(values)
+
+    assert [8, -8, 8, -8, 8000] == events
+
+
+def test_weighed_counts_are_doubles(virtual_gpu):
+    """In as many bins as the largest value asks for."""
+    values = torch.arange(5).cuda()
+
+    assert (5,) == tuple(torch.bincount(values, weights=values).shape)

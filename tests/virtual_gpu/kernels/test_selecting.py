@@ -104,3 +104,14 @@ def test_filling_rows_with_a_tensor(virtual_gpu):
     tensor.index_fill(0, rows, value).sum().backward()
 
     assert () == tuple(value.grad.shape)
+
+
+def test_the_gradient_of_selected_values(virtual_gpu):
+    """They are scattered into zeros, in place."""
+    tensor, mask = torch.empty(10, 10, device="cuda", requires_grad=True), torch.ones(10, 10, dtype=torch.bool).cuda()
+    selected = tensor.masked_select(mask)
+    gradient = torch.ones_like(selected)
+    with events_on(virtual_gpu) as events:
+        selected.backward(gradient)
+
+    assert [400, 800, 1279, -1279, -800] == events

@@ -159,7 +159,8 @@ def _ctc_loss(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torc
 
 def _bincount(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
     """As many bins as the largest value asks for; of unknown values, no more than `minlength`."""
-    tensor, weights, minlength = (*args, None, 0)[:3] if len(args) < 3 else args
+    defaults: tuple = (None, 0)
+    tensor, weights, minlength = args + defaults[len(args) - 1 :]
     value = known_value(tensor)
     if value is None:
         mode.made_up_shape()

@@ -30,7 +30,6 @@ OPERATORS = (
     aten.linalg_pinv.atol_rtol_tensor,
     aten.logsumexp.default,
     aten.logsumexp.out,
-    aten.masked_scatter.default,
     aten.masked_scatter_backward.default,
     aten.mvlgamma.default,
     aten.rrelu_with_noise_backward.default,

@@ -132,6 +132,16 @@ def index_reduce(call: KernelCall) -> Temporaries:
     return (counts, ones, -ones, target.numel(), -target.numel(), -counts)
 
 
+def bincount(call: KernelCall) -> Temporaries:
+    """The lowest and the highest value are read first; weights that are integers are turned into doubles."""
+    tensor, weights = call.args[0], call.argument("weights")
+    if not tensor.numel():
+        return ()
+    doubles = [8 * weights.numel()] if weights is not None and not weights.dtype.is_floating_point else []
+    extreme = tuple(size for size in _extreme(tensor.numel(), call.rules.multi_processor_count) if abs(size) != 1)
+    return (*doubles, *extreme, *extreme, RESULTS, *given_back(doubles))
+
+
 def roll(call: KernelCall) -> Temporaries:
     """One dimension after the other, each result but the last in a block of its own."""
     num_bytes = call.out.numel() * call.out.itemsize
@@ -140,6 +150,7 @@ def roll(call: KernelCall) -> Temporaries:
 
 
 TEMPORARIES: dict[object, Rule] = {
+    aten.bincount.default: bincount,
     aten.roll.default: roll,
     **dict.fromkeys((aten.index_reduce.default, aten.index_reduce_.default), index_reduce),
     aten.index.Tensor: index,
