@@ -40,7 +40,7 @@ def accumulators(case):
     """The blocks that the rule gives for `case`."""
     query = torch.empty(case["shape"], dtype=DTYPES[case["dtype"]], device="meta")
     if case["backend"] == "cudnn":
-        return [cudnn_bytes(query, query)]
+        return [cudnn_bytes(query, query, query)]
     if case["backend"] == "flash":
         return list(flash_bytes(query.shape, H100))
     return [workspace_bytes(query, query, query, kernel_for(query.dtype, query.shape[3], H100))]
@@ -59,7 +59,7 @@ def test_grouped_heads():
     query = torch.empty(2, 16, 1024, 64, dtype=torch.bfloat16, device="meta")
     key = torch.empty(2, 4, 1024, 64, dtype=torch.bfloat16, device="meta")
 
-    assert cudnn_bytes(query, key) == 16_908_544
+    assert cudnn_bytes(query, key, key) == 16_908_544
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,9 @@
 Sources: ATen/native/transformers/cuda/attention_backward.cu, mem_eff_attention/kernel_backward.h with its list of
 kernels (cutlassB.h), mha_bwd of flash_attn/flash_api.cpp, and the cases measured on an H100 and an H200 (torch
 2.11+cu130, 2026-11-28, benchmarks/kernels and benchmarks/operators), which these rules give to the byte.
+
+Limitations:
+    The workspace of cuDNN is that of Hopper; on other cards it is taken to be the same.
 """
 
 from collections.abc import Sequence
@@ -28,15 +31,15 @@ UNLIMITED = 1 << 16
 
 def cudnn(call: KernelCall) -> Temporaries:
     """A gradient of the output that is no plain row is laid out as the output, then cuDNN's workspace."""
-    grad_out, query, key = call.args[:3]
+    grad_out, query, key, value = call.args[:4]
     copied = grad_out.nbytes if grad_out.stride(-1) != 1 else 0
-    return (RESULTS, *together(*_existing(copied), cudnn_bytes(query, key)))
+    return (RESULTS, *together(*_existing(copied), cudnn_bytes(query, key, value)))
 
 
-def cudnn_bytes(query: torch.Tensor, key: torch.Tensor) -> int:
-    """A float32 gradient of the query, one statistic a row; with grouped heads a key gradient for each query head."""
+def cudnn_bytes(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> int:
+    """A float32 gradient of the query, one statistic a row; of grouped heads the gradients for each query head."""
     batch, heads, length, head_size = query.shape
-    grouped = 2 * batch * heads * key.shape[2] * head_size * query.itemsize if key.shape[1] != heads else 0
+    grouped = sum(heads * t.nbytes // t.shape[1] for t in (key, value) if t.shape[1] != heads)
     return FLOAT_BYTES * batch * heads * length * (head_size + 1) + CUDNN_ALIGNMENT_BYTES + grouped
 
 
