@@ -88,3 +88,14 @@ def test_weighed_counts_are_doubles(virtual_gpu):
     values = torch.arange(5).cuda()
 
     assert (5,) == tuple(torch.bincount(values, weights=values).shape)
+
+
+def test_indices_of_the_host_are_copied(virtual_gpu):
+    """For the length of the operator, in both passes."""
+    table = torch.empty(10, 64, device="cuda", requires_grad=True)
+    with events_on(virtual_gpu) as events:
+        rows = table[torch.tensor([0, 1])]
+    rows.sum().backward()
+
+    assert [16, 512, -16] == events
+    assert (10, 64) == tuple(table.grad.shape)

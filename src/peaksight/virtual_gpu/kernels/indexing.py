@@ -24,9 +24,10 @@ MASKS = (torch.bool, torch.uint8)
 
 
 def index(call: KernelCall) -> Temporaries:
-    """The positions of masks, and copies of index tensors that differ in their strides."""
+    """The positions of masks, and copies of index tensors from the host or that differ in their strides."""
     indices, num_multiprocessors = call.args[1], call.rules.multi_processor_count
-    return (*_positions(indices, num_multiprocessors), *_alike(indices), RESULTS)
+    moved = (each.numel() * each.itemsize for each in indices if _vectors(each) and each.device.type == "cpu")
+    return (*_positions(indices, num_multiprocessors), *moved, *_alike(indices), RESULTS)
 
 
 def index_put(call: KernelCall) -> Temporaries:
