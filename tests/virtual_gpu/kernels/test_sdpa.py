@@ -377,6 +377,17 @@ def test_events(backend, dtype, query, key, mask, forward, backward):
     assert backward == in_backward
 
 
+def test_dropped_weights_replace_the_others(virtual_gpu):
+    """Without gradients, unfused attention lets go of its weights once they are dropped out (H100, t5-base-ckpt)."""
+    inputs = operands(torch.float32, requires_grad=False)
+    with events_on(virtual_gpu) as events, sdpa_kernel(SDPBackend.MATH):
+        F.scaled_dot_product_attention(*inputs, dropout_p=0.1)
+
+    weights = 4 * PROBABILITIES
+    dropped = [PROBABILITIES, weights, -PROBABILITIES, -weights]
+    assert dropped in [events[start : start + 4] for start in range(len(events))]
+
+
 def test_no_statistics_of_cudnn(virtual_gpu):
     """Without gradients cuDNN returns none either, and its seeds go at the end."""
     inputs = operands(requires_grad=False)

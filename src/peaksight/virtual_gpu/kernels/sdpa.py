@@ -161,12 +161,7 @@ def attention_math(
         attn_mask = _as_bias(_lower_triangle(query, key), query.dtype)
     if enable_gqa:
         key, value = _for_each_query_head(query, key, value, enable_gqa)
-    scores = torch.matmul(query, key.transpose(-2, -1) * factor)
-    if attn_mask is not None:
-        scores.add_(attn_mask)  # out of place where a subclass asks, which the card's tensors are not
-    weights = aten._safe_softmax.default(scores, -1)
-    del scores
-    return _weighted(weights, value, dropout_p, dropout_mask, dtype)
+    return _weighted(_weights(query, key, factor, attn_mask), value, dropout_p, dropout_mask, dtype)
 
 
 def _accurate(tensor: torch.Tensor) -> torch.Tensor:
@@ -176,6 +171,13 @@ def _accurate(tensor: torch.Tensor) -> torch.Tensor:
 
 def _lower_triangle(query: Any, key: Any) -> Any:
     return query.new_ones((query.shape[-2], key.shape[-2]), dtype=torch.bool).tril()
+
+
+def _weights(query: Any, key: Any, factor: float, mask: Any) -> Any:
+    scores = torch.matmul(query, key.transpose(-2, -1) * factor)
+    if mask is not None:
+        scores.add_(mask)  # out of place where a subclass asks, which the card's tensors are not
+    return aten._safe_softmax.default(scores, -1)
 
 
 def _weighted(weights: Any, value: Any, dropout: float, dropout_mask: Any, dtype: torch.dtype) -> tuple[Any, Any]:
