@@ -72,6 +72,7 @@ def test_create_graph_sums_out_of_place():
         lambda x: x.index_select(1, torch.zeros(2, dtype=torch.int64, device="cuda")),
         lambda x: x.take(torch.zeros(64, 2, dtype=torch.int64, device="cuda")),
         lambda x: x.topk(2).values,
+        lambda x: x.masked_select(torch.eye(64, dtype=torch.bool, device="cuda")),
         lambda x: x.max(1, keepdim=True).values,
     ],
 )

@@ -34,9 +34,9 @@ FORMULAS: dict[str, dict[Any, Any]] = {
     **dict.fromkeys(("ModeBackward0", "KthvalueBackward0", "TopkBackward0"), _SCATTER),
     **dict.fromkeys(("SortBackward0", "SortBackward1"), _SCATTER),
     **dict.fromkeys(("CummaxBackward0", "CumminBackward0", "GatherBackward0"), _SCATTER_ADD),
-    "MaskedSelectBackward0": {aten.masked_scatter.default: aten.masked_scatter_.default},
     "IndexBackward0": {aten.index_put.default: aten._index_put_impl_.default},
     "IndexSelectBackward0": {aten.index_add.default: aten.index_add_.default},
+    "MaskedSelectBackward0": {aten.masked_scatter.default: aten.masked_scatter_.default},
     "TakeBackward0": {aten.put.default: aten.put_.default},
     "TraceBackward0": {aten.index_fill.int_Tensor: aten.index_fill_.int_Tensor},
 }
@@ -46,9 +46,9 @@ _ALSO_OF_INPUTS = frozenset({aten.mul.Tensor})
 ADDING_FORMULAS = frozenset(
     {
         "Atan2Backward0", "LogcumsumexpBackward0", "MvlgammaBackward0", "StdMeanBackward0", "VarMeanBackward0",
-        "LinalgCholeskyExBackward0", "LinalgLstsqBackward0", "LinalgLuBackward0", "LinalgLuFactorExBackward0",
-        "LinalgLuSolveBackward0", "LinalgPinvBackward0", "LinalgQrBackward0", "LinalgSvdBackward0",
-        "LuUnpackBackward0", "TriangularSolveBackward0",
+        "CholeskyBackward0", "LinalgCholeskyExBackward0", "LinalgLstsqBackward0", "LinalgLuBackward0",
+        "LinalgLuFactorExBackward0", "LinalgLuSolveBackward0", "LinalgPinvBackward0", "LinalgQrBackward0",
+        "LinalgSvdBackward0", "LuUnpackBackward0", "TriangularSolveBackward0",
     }
 )  # fmt: skip
 _OPERATORS = {aten.add.Tensor, *(operator for operators in FORMULAS.values() for operator in operators)}

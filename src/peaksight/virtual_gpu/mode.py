@@ -81,6 +81,7 @@ class VirtualGpuMode(FakeTensorMode):
     def _on_card(self, func: Any, types: Any, args: Any, kwargs: dict) -> Any:
         if func is aten._local_scalar_dense.default:
             return values.read_scalar(args[0], lambda: self._observer.made_up("value"))
+        func = in_place_of(func, args, kwargs, __file__)
         steps = self._steps(func)
         if steps is not None:
             with self:
@@ -89,7 +90,6 @@ class VirtualGpuMode(FakeTensorMode):
                 return out
         if self._leaves_the_card(func, args, kwargs):
             return values.host_copy(args[0]).to(kwargs.get("dtype") or args[0].dtype)
-        func = in_place_of(func, args, kwargs, __file__)
         out = self._run_fake(func, types, args, kwargs)
         if out is NotImplemented:
             return out
