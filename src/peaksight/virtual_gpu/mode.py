@@ -14,7 +14,14 @@ from peaksight.virtual_gpu.cache_key import cache_key
 from peaksight.virtual_gpu.devices import PRIM_DEVICE, cpp_device, for_python
 from peaksight.virtual_gpu.in_place import in_place_of
 from peaksight.virtual_gpu.making import is_parameter_in_the_making
-from peaksight.virtual_gpu.torch_private import FakeTensor, FakeTensorMode, composite, is_composite, no_dispatch
+from peaksight.virtual_gpu.torch_private import (
+    FakeTensor,
+    FakeTensorMode,
+    composite,
+    is_composite,
+    lacks_fake_kernel,
+    no_dispatch,
+)
 
 aten = torch.ops.aten
 # The outputs that an operator makes on the card, in its order: random seeds may be on the host, or come first.
@@ -134,7 +141,12 @@ class VirtualGpuMode(FakeTensorMode):
 
     def _run_fake_kernel(self, func: Any, types: Any, args: Any, kwargs: dict) -> Any:
         args, kwargs = self._all_faked(args, kwargs)
-        return super().dispatch(func, types, args, kwargs)
+        try:
+            return super().dispatch(func, types, args, kwargs)
+        except Exception as error:
+            if lacks_fake_kernel(error):
+                raise _without_fake_kernel(func) from error
+            raise
 
     def made_up_value(self) -> None:
         """A rule answered with a stand-in."""
@@ -154,6 +166,14 @@ class VirtualGpuMode(FakeTensorMode):
             and not self.moving_modules
             and not isinstance(args[0], nn.Parameter)
         )
+
+
+def _without_fake_kernel(func: Any) -> UnsupportedError:
+    return UnsupportedError(
+        f"Can't simulate {func.name()}: it has no fake kernel, which tells the shapes of its results without a GPU. "
+        "Register one with torch.library.register_fake, or use another operator.",
+        slug="no-fake-kernel",
+    )
 
 
 def _any_real(values: Iterable[Any]) -> bool:

@@ -44,6 +44,7 @@ __all__ = [
     "function_modes_off",
     "is_composite",
     "is_last_reference",
+    "lacks_fake_kernel",
     "modes_off",
     "next_sequence_nr",
     "no_dispatch",
@@ -174,3 +175,18 @@ def called_by_engine(dispatching: frozenset[str]) -> bool:
     while frame is not None and frame.f_code.co_filename in dispatching:
         frame = frame.f_back
     return frame is not None and frame.f_code is ENGINE
+
+
+# What FakeTensorMode raises for an operator without a fake kernel, and what its attempts to run the real one end in.
+NO_FAKE_KERNEL = (
+    fake_tensor.UnsupportedOperatorException,
+    fake_tensor.DynamicOutputShapeException,
+    fake_tensor.DataDependentOutputException,
+    NotImplementedError,
+)
+NO_DEVICE = ("Found no NVIDIA driver", "Torch not compiled with CUDA enabled")
+
+
+def lacks_fake_kernel(error: Exception) -> bool:
+    """Whether FakeTensorMode failed because an operator has no fake kernel."""
+    return isinstance(error, NO_FAKE_KERNEL) or any(text in str(error) for text in NO_DEVICE)

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from peaksight.attribution.verdict import DECIDING_BYTES, UNBOUNDED_BYTES
+from peaksight.errors import UnsupportedError
 from peaksight.virtual_gpu.kernels.known_operators import MEASURED, family, is_known
 from tests.virtual_gpu.cards import slugs
 
@@ -35,7 +36,8 @@ def test_common_operators_are_known(virtual_gpu):
     """A step of a model with a usual optimizer has none."""
     model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU(), torch.nn.LayerNorm(8)).cuda()
     optimizer = torch.optim.AdamW(model.parameters())
-    torch.nn.functional.cross_entropy(model(torch.ones(4, 8, device="cuda")), torch.ones(4, 8, device="cuda")).backward()
+    targets = torch.ones(4, 8, device="cuda")
+    torch.nn.functional.cross_entropy(model(torch.ones(4, 8, device="cuda")), targets).backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
 
@@ -62,3 +64,15 @@ def test_the_list_is_of_operators():
 def test_it_decides():
     """No room is large enough for a workspace of unknown size: such a job only likely fits."""
     assert DECIDING_BYTES["unknown-operator"] == UNBOUNDED_BYTES
+
+
+def test_operator_without_a_fake_kernel(virtual_gpu):
+    """It is refused by name."""
+    library = torch.library.Library("peaksight_test", "FRAGMENT")
+    library.define("rough(Tensor x) -> Tensor")
+    library.impl("rough", torch.empty_like, "CUDA")
+    try:
+        with pytest.raises(UnsupportedError, match="peaksight_test::rough: it has no fake kernel"):
+            torch.ops.peaksight_test.rough(torch.ones(4, device="cuda"))
+    finally:
+        library._destroy()
