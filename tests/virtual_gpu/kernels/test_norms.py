@@ -71,3 +71,13 @@ def test_group_norm_of_vectors():
 
     assert [65_536, 4096, 4096] == forward
     assert [65_536, 1024, 1024, 65_536, 65_536, 4096, 4096, -4096, -4096, -65_536, -65_536, -4096, -4096] == backward
+
+
+def test_group_norm_of_channels_last():
+    """The input is copied forward, and the gradient of the input backward (torch 2.11)."""
+    image = 8_388_608
+    forward, backward = events_of(nn.GroupNorm(32, 128), 16, 128, 32, 32, memory_format=torch.channels_last)
+
+    assert [image, image, 2048, 2048, 8192, 8192, -8192, -8192] == forward
+    assert [image, 512, 512, 8192, 8192, 2048, 2048, 8192] == backward[:8]
+    assert [-8192, -image, -2048, -2048, image, -image] == backward[-6:]

@@ -36,6 +36,7 @@ def composite_rules(rules: DeviceRules, note: Callable[[str], None]) -> dict[Any
             aten._scaled_dot_product_attention_math.default: attention_math,
             aten.batch_norm.default: batch_norm,
             aten.dropout.default: _dropout,
+            aten.group_norm.default: _group_norm(rules),
             aten.isfinite.default: _isfinite,
             aten.linear.default: _linear,
             aten.ctc_loss.Tensor: ctc_loss,
@@ -58,6 +59,16 @@ def _dropout(input: torch.Tensor, p: float, train: bool) -> torch.Tensor:
     if not (p and train and input.numel()):
         return input
     return aten.native_dropout.default(input, p, True)[0] if p < 1 else input * input.new_zeros(())
+
+
+def _group_norm(rules: DeviceRules) -> Callable:
+    """Before torch 2.14 its kernels know contiguous tensors alone: ATen/native/group_norm.cpp."""
+
+    def kernel(input: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        given = input.contiguous() if rules.torch < (2, 14) else input
+        return composite(aten.group_norm.default)(given, *args, **kwargs)
+
+    return kernel
 
 
 def fused_rms_norm(
