@@ -50,3 +50,15 @@ def test_the_gradient_of_bags_is_sorted_however_few_there_are(virtual_gpu):
 
     sort, segments = [8000, 8000, 8000, 1, -1, -8000], [1_280_000, 8000, 8, 8000, 1279, -1279, -8000]
     assert [*sort, *segments, 8000, 8000, 1279, -1279, 8, 8800, 281_600] == events[:20]
+
+
+def test_a_permuted_gradient_is_copied(virtual_gpu):
+    """Position biases are permuted: T5's backward on an H100 first copies their gradient (t5-base-ckpt)."""
+    table = torch.zeros(32, 12, device="cuda", requires_grad=True)
+    buckets = torch.zeros(64, 64, dtype=torch.long, device="cuda")
+    bias = torch.nn.functional.embedding(buckets, table).permute(2, 0, 1)
+    grad = torch.ones(12, 64, 64, device="cuda")
+    with events_on(virtual_gpu) as events:
+        bias.backward(grad)
+
+    assert events[0] == 64 * 64 * 12 * 4

@@ -11,6 +11,7 @@ Limitations:
 import torch
 
 from peaksight.virtual_gpu.kernels import cub
+from peaksight.virtual_gpu.kernels.layouts import contiguous_copies
 from peaksight.virtual_gpu.kernels.temporaries import RESULTS, KernelCall, Rule, Temporaries, given_back, together
 
 aten = torch.ops.aten
@@ -26,11 +27,12 @@ MAX_MODE = 2
 
 
 def embedding_backward(call: KernelCall) -> Temporaries:
-    """None for few indices."""
+    """Indices and gradient in one piece, and for few indices no more."""
     grad, indices, num_weights, _, by_frequency = call.args
+    copies = contiguous_copies(indices, grad)
     if indices.numel() <= MAX_INDICES_UNSORTED and not by_frequency:
-        return ()
-    return _by_segments(call, grad, indices, num_weights, in_bags=False)
+        return together(*copies, RESULTS)
+    return together(*copies, *_by_segments(call, grad, indices, num_weights, in_bags=False))
 
 
 def embedding_bag_backward(call: KernelCall) -> Temporaries | None:
