@@ -27,6 +27,7 @@ from peaksight.virtual_gpu.births import Circumstances, Ledger
 from peaksight.virtual_gpu.device_requests import DeviceRequests
 from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.kernels import composites, convolution, index_composites, recurrent, transformers
+from peaksight.virtual_gpu.kernels.comparisons import comparison_rules
 from peaksight.virtual_gpu.kernels.dynamic_shapes import shape_rules
 from peaksight.virtual_gpu.kernels.explicit_composites import explicit_rules
 from peaksight.virtual_gpu.kernels.fake_kernels import fake_kernels
@@ -82,7 +83,7 @@ class VirtualGpu:
         dynamo.install(patches)
         rules = composites.composite_rules(self.rules, self.approximations.note)
         recurrence = CudnnRecurrence(self.rules, self.ledger, self.approximations.note)
-        steps = explicit_rules() | loss_rules() | index_composites.steps()
+        steps = explicit_rules() | loss_rules() | comparison_rules() | index_composites.steps()
         fast_paths = transformer_rules(self.rules, self.approximations.note)
         mode = VirtualGpuMode(
             self,

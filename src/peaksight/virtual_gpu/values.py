@@ -158,10 +158,16 @@ def assume(tensor: Any, value: float | int | bool) -> Any:
     return tensor
 
 
+def expect(tensor: Any, value: bool) -> Any:
+    """`tensor`, which is taken to be `value` where what it is cannot be known."""
+    tensor._peaksight_expected = value
+    return tensor
+
+
 def read_scalar(tensor: torch.Tensor, on_stand_in: Callable[[], None]) -> float | int | bool:
     """The answer to `tensor.item()`; `on_stand_in` is called when it had to be made up."""
     value = known_value(tensor)
     if value is not None:
         return value.item()
     on_stand_in()
-    return stand_in(tensor.dtype)
+    return getattr(tensor, "_peaksight_expected", stand_in(tensor.dtype))
