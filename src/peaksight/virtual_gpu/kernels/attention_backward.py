@@ -15,6 +15,7 @@ import torch
 
 from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.kernels.attention_forward import FLOAT_BYTES, rounded_head
+from peaksight.virtual_gpu.kernels.layouts import contiguous_copies
 from peaksight.virtual_gpu.kernels.reductions import div_up
 from peaksight.virtual_gpu.kernels.sdpa_choice import HALF
 from peaksight.virtual_gpu.kernels.temporaries import RESULTS, KernelCall, Rule, Temporaries, together
@@ -45,8 +46,9 @@ def cudnn_bytes(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> 
 
 def flash(call: KernelCall) -> Temporaries:
     """The kernel below, with heads before rows."""
-    grad_out, query, key, _, out = (tensor.transpose(1, 2) for tensor in call.args[:5])
-    return _flash(grad_out, out, query, key, flash_bytes(call.args[1].shape, call.rules))
+    grad_out, query, key, _, out = call.args[:5]
+    copies = [t.nbytes for t in (grad_out, out) if not _lies_in_rows(t)]
+    return _flash(copies, query.shape[1], key.shape[1], key.nbytes, flash_bytes(query.shape, call.rules))
 
 
 def flash_by_rows(call: KernelCall) -> Temporaries:
@@ -57,14 +59,14 @@ def flash_by_rows(call: KernelCall) -> Temporaries:
         accumulators = flash_bytes((query.shape[0], heads, query.shape[1], head_size), call.rules)
     else:
         accumulators = packed_flash_bytes(query.shape, sequences.shape[0] - 1, call.rules)
-    return _flash(grad_out, out, query, key, accumulators)
+    return _flash(contiguous_copies(grad_out, out), heads, key.shape[-2], key.nbytes, accumulators)
 
 
-def _flash(grad_out: Any, out: Any, query: Any, key: Any, accumulators: tuple[int, int]) -> Temporaries:
+def _flash(
+    copies: list[int], heads: int, key_heads: int, key_bytes: int, accumulators: tuple[int, int]
+) -> Temporaries:  # fmt: skip
     """The output and its gradient row by row, then the accumulators, for grouped heads a key gradient a query head."""
-    copies = [t.nbytes for t in (grad_out, out) if not t.is_contiguous()]
-    heads, key_heads = query.shape[-2], key.shape[-2]
-    of_keys = heads * key.nbytes // key_heads
+    of_keys = heads * key_bytes // key_heads
     expanded = (of_keys, of_keys) if heads != key_heads else ()
     return together(*copies, RESULTS, *accumulators, *expanded)
 
@@ -115,25 +117,45 @@ def _kernels(dtype: torch.dtype, capability: tuple[int, int]) -> tuple[Kernel, .
 def efficient(call: KernelCall) -> Temporaries:
     """The kernel below, with heads before rows."""
     grad_out, query, key, value = call.args[:4]
-    return _efficient(grad_out.transpose(1, 2), query, key, value, call.rules)
+    copied = 0 if _lies_in_rows(grad_out) else grad_out.nbytes
+    return _efficient(copied, query, key, value, call.rules)
 
 
 def efficient_by_rows(call: KernelCall) -> Temporaries:
     """Shapes are (batch, length, heads, head size)."""
-    query, key, value = (tensor.transpose(1, 2) for tensor in call.args[1:4])
-    return _efficient(call.args[0], query, key, value, call.rules)
+    query, key, value = (_heads_first(tensor) for tensor in call.args[1:4])
+    return _efficient(sum(contiguous_copies(call.args[0])), query, key, value, call.rules)
 
 
-def _efficient(grad_out: Any, query: Any, key: Any, value: Any, rules: DeviceRules) -> Temporaries:
+class Operand(NamedTuple):
+    """What a rule looks at of a query, key or value."""
+
+    shape: Sequence[int]
+    dtype: torch.dtype
+
+
+def _heads_first(tensor: torch.Tensor) -> Operand:
+    batch, length, heads, head_size = tensor.shape
+    return Operand((batch, heads, length, head_size), tensor.dtype)
+
+
+def _lies_in_rows(tensor: torch.Tensor) -> bool:
+    """Whether it would be contiguous with its rows before its heads."""
+    _, heads, length, head_size = tensor.shape
+    wanted = (heads * length * head_size, head_size, heads * head_size, 1)
+    strides = zip(tensor.shape, tensor.stride(), wanted, strict=True)
+    return all(size == 1 or stride == in_rows for size, stride, in_rows in strides)
+
+
+def _efficient(copied: int, query: Any, key: Any, value: Any, rules: DeviceRules) -> Temporaries:
     """The gradient of the output row by row, the products of output and gradient, and the kernel's workspace."""
-    copied = 0 if grad_out.is_contiguous() else grad_out.nbytes
     kernel = kernel_for(query.dtype, max(query.shape[3], value.shape[3]), rules)
     computed, row_sums = _row_sums(query, value, kernel, rules)
     workspace = workspace_bytes(query, key, value, kernel)
     return (*_existing(copied), RESULTS, *computed, workspace, -row_sums, -workspace, *_existing(-copied))
 
 
-def _row_sums(query: torch.Tensor, value: torch.Tensor, kernel: Kernel, rules: DeviceRules) -> tuple[Temporaries, int]:
+def _row_sums(query: Any, value: Any, kernel: Kernel, rules: DeviceRules) -> tuple[Temporaries, int]:
     """How one float a query comes about, and its bytes: in half precision most kernels compute it themselves."""
     batch, heads, length, _ = query.shape
     row_sums = FLOAT_BYTES * batch * heads * length
@@ -147,7 +169,7 @@ def _row_sums(query: torch.Tensor, value: torch.Tensor, kernel: Kernel, rules: D
     return (*casts, products, row_sums, *transposed, *freed, -products, *(-size for size in casts)), row_sums
 
 
-def workspace_bytes(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, kernel: Kernel) -> int:
+def workspace_bytes(query: Any, key: Any, value: Any, kernel: Kernel) -> int:
     """Query gradients by tile; of a half precision head too large for the registers also key and value gradients."""
     batch, heads, length, head_size = query.shape
     tiles = div_up(length, kernel.queries) * div_up(head_size, kernel.keys)
