@@ -208,3 +208,15 @@ def test_bilinear_runs_in_steps(virtual_gpu):
         F.bilinear(*inputs, weight)
 
     assert [65536, 49152, 1024, 49152, 1024] == requested(b for b in births if "workspace" not in b.op)[:5]
+
+
+@pytest.mark.parametrize("activation", [torch.nn.functional.silu, torch.nn.functional.mish])
+def test_activations_with_a_backward_kernel(virtual_gpu, activation):
+    """One block, the gradient, where other devices take six steps."""
+    x = torch.randn(64, 64, device="cuda", requires_grad=True)
+    out = activation(x)
+    gradient = torch.ones_like(out)
+    with births_on(virtual_gpu) as births:
+        out.backward(gradient)
+
+    assert requested(births) == [x.nbytes]

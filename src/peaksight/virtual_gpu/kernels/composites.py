@@ -24,6 +24,9 @@ from peaksight.virtual_gpu.values import assume
 
 aten = torch.ops.aten
 
+# One kernel on CUDA, taken apart elsewhere.
+ACTIVATION_BACKWARDS = ("silu_backward", "mish_backward")
+
 
 def composite_rules(rules: DeviceRules, note: Callable[[str], None]) -> dict[Any, Callable]:
     """What the card runs in place of each composite operator; `note(slug)` is told what is only approximated."""
@@ -47,7 +50,7 @@ def composite_rules(rules: DeviceRules, note: Callable[[str], None]) -> dict[Any
 def install(patches: Patches, device: DeviceRules, rules: dict[Any, Callable]) -> None:
     """Register the rules below autocast until `patches` is left."""
     # Where CUDA has a kernel autograd has one too, and the operator is not taken apart; the mode answers for it.
-    patches.set_kernels("CUDA", {"_fused_rms_norm": fused_rms_norm})
+    patches.set_kernels("CUDA", {"_fused_rms_norm": fused_rms_norm, **dict.fromkeys(ACTIVATION_BACKWARDS, _like_input)})
     above = rules | product_rules()  # these are one operator below autograd
     patches.set_kernels("AutogradCUDA", {op.name().removeprefix("aten::"): kernel for op, kernel in above.items()})
     patches.callback(set_sdp_priority, sdp_priority())
@@ -69,6 +72,10 @@ def _group_norm(rules: DeviceRules) -> Callable:
         return composite(aten.group_norm.default)(given, *args, **kwargs)
 
     return kernel
+
+
+def _like_input(gradient: torch.Tensor, input: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(input)
 
 
 def fused_rms_norm(
