@@ -34,6 +34,8 @@ def fake_kernels() -> dict[str, Callable]:
         "aten::index_fill.int_Tensor": _like_first_argument,
         "aten::index_fill_.int_Tensor": lambda mode, run, args, kwargs: args[0],
         "aten::_nested_tensor_from_mask_left_aligned": _is_left_aligned,
+        "aten::_softmax_backward_data": _gradient_of_softmax,
+        "aten::_log_softmax_backward_data": _gradient_of_softmax,
         "aten::_ctc_loss_backward": _like_second_argument,
         "aten::_ctc_loss_backward.Tensor": _like_second_argument,
         "aten::multi_margin_loss_backward": _like_second_argument,
@@ -70,9 +72,17 @@ def _like_first_argument(mode: Any, run: Callable, args: tuple, kwargs: dict) ->
         return torch.empty_like(args[0])
 
 
-def _like_second_argument(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _gradient_of_softmax(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+    """Row by row, however the incoming gradient lies."""
+    grad, _, _, dtype = args
     with mode:
-        return torch.empty_like(args[1])
+        return grad.new_empty(grad.shape, dtype=dtype)
+
+
+def _like_second_argument(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+    """The gradient of the second argument, row by row however that one lies."""
+    with mode:
+        return torch.empty_like(args[1], memory_format=torch.contiguous_format)
 
 
 def _is_left_aligned(mode: Any, run: Callable, args: tuple, kwargs: dict) -> bool:
