@@ -18,6 +18,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from benchmarks.operators.layers import LAYERS
 
+# PyTorch's test utilities forbid to set its global flags; scripts may set them.
+torch.backends.flags_frozen.__globals__["__allow_nonbracketed_mutation_flag"] = True
 DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.int64, torch.bool)
 MAX_SAMPLES = 12
 MAX_SAMPLE_BYTES = 1 << 26

@@ -15,6 +15,7 @@ _PLUMBING = (
     "torch/_subclasses/",
     "torch/_library/",
     "torch/_compile.py",
+    "torch/_dynamo/",
     "torch/overrides.py",
     "torch/utils/_contextlib.py",
     "torch/utils/_stats.py",

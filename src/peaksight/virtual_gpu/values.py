@@ -21,7 +21,7 @@ MAX_EXACT_NUMEL = 1 << 20
 MAX_FLOAT_NUMEL = 1 << 12
 STAND_INS = {"floating": 1.0, "integer": 1, "bool": False}
 # On finite values these give the same answer everywhere: a training run that works is assumed to be finite.
-ON_FINITE_VALUES = {aten.isnan.default: False, aten.isinf.default: False}
+ON_FINITE_VALUES = {aten.isnan.default: False}
 # What they return has any value: as good as another, and overwritten by scatter_ or indexing.
 UNINITIALISED = {
     aten.empty.memory_format,

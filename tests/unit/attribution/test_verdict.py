@@ -59,7 +59,7 @@ def test_a_run_within_the_reach_of_loaded_kernels_is_likely_to_fit():
     assert (verdict.fits, verdict.oom) == (None, None)
 
 
-@pytest.mark.parametrize(("slug", "fits"), [("convolution-workspace", None), ("draws", True)])
+@pytest.mark.parametrize(("slug", "fits"), [("linalg-workspace", None), ("unknown-operator", None), ("draws", True)])
 def test_only_unknown_workspaces_make_the_answer_doubtful(slug, fits):
     """A workspace of unknown size may take the last GiB; an approximation without memory may not."""
     unknown = Approximation(slug=slug, what="", bytes=None)

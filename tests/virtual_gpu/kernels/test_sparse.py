@@ -78,3 +78,14 @@ def test_a_dense_copy(virtual_gpu):
     layer, indices = embedding()
 
     assert layer.weight.shape == gradient(layer, indices).to_dense().shape
+
+
+def test_first_gradient_is_taken_over(virtual_gpu):
+    """An H100 takes the rows of the gradient once: they become the leaf's own."""
+    bag = torch.nn.EmbeddingBag(4000, 64, sparse=True, mode="sum").cuda()
+    out = bag(torch.ones(128, 20, dtype=torch.int64, device="cuda"))
+    gradient = torch.ones_like(out)
+    with births_on(virtual_gpu) as births:
+        out.backward(gradient)
+
+    assert requested(births).count(128 * 20 * 64 * 4) == 1

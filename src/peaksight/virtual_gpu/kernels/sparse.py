@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from peaksight.virtual_gpu.kernels.temporaries import RESULTS, KernelCall, Rule, Temporaries, together
+from peaksight.virtual_gpu.torch_private import current_autograd_node
 from peaksight.virtual_gpu.values import known_value
 
 aten = torch.ops.aten
@@ -47,11 +48,19 @@ def _made(like: torch.Tensor, indices: torch.Tensor, values: torch.Tensor, *, is
 
 
 def _clone(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+    """A copy; the first gradient of a leaf is taken over (autograd/functions/accumulate_grad.h)."""
     if not is_sparse(args[0]):
         return run(args, kwargs)
     with mode:
-        indices, values = args[0]._indices(), args[0]._values()
-        return _made(args[0], indices.clone(), values.clone(), is_coalesced=args[0].is_coalesced())
+        parts = args[0]._indices(), args[0]._values()
+        if not (_is_accumulating() and all(part.is_contiguous() for part in parts)):
+            parts = tuple(part.clone() for part in parts)
+        return _made(args[0], *parts, is_coalesced=args[0].is_coalesced())
+
+
+def _is_accumulating() -> bool:
+    node = current_autograd_node()
+    return node is not None and node.name().endswith("AccumulateGrad")
 
 
 def _coalesce(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
