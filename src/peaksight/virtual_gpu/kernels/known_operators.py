@@ -1,7 +1,7 @@
 """Operators whose hidden memory is known: by a rule, by measurement, or because they have no kernel that needs any.
 
 `measured_operators.txt` names the operators that ran in cases of benchmarks/operators in which the virtual card took
-the same blocks as a real one; `python -m benchmarks.operators known` writes it.
+the same blocks as a real one; `make operators` writes it.
 """
 
 from functools import cache
