@@ -154,3 +154,13 @@ def test_nvtx_and_profiler(virtual_gpu):
     with torch.profiler.record_function("step"):
         torch.cuda.nvtx.range_push("forward")
         torch.cuda.nvtx.range_pop()
+
+
+@pytest.mark.parametrize(("card", "natively"), [("t4", False), ("a100-40gb", True)])
+def test_bfloat16(card, natively):
+    """Every card has tensors in bfloat16, also under autocast; before Ampere its arithmetic is emulated."""
+    with card_of(card):
+        assert torch.cuda.is_bf16_supported()
+        assert natively == torch.cuda.is_bf16_supported(including_emulation=False)
+        with torch.autocast("cuda", torch.bfloat16):
+            assert (torch.ones(2, 2, device="cuda") @ torch.ones(2, 2, device="cuda")).dtype == torch.bfloat16

@@ -78,7 +78,7 @@ def device_answers(card: Card) -> dict[str, Any]:
         "_maybe_exchange_device": _always(0),
         "synchronize": _always(None),
         "ipc_collect": _always(None),
-        "is_bf16_supported": _always(major >= 8),
+        "is_bf16_supported": lambda including_emulation=True: including_emulation or major >= 8,
         "is_tf32_supported": _always(major >= 8),
         "get_device_capability": _always((major, minor)),
         "get_device_name": _always(card.product_name),
