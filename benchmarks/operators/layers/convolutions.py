@@ -1,6 +1,6 @@
 """Convolutions by kind, type and layout."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 import torch
@@ -21,15 +21,7 @@ def convolutions() -> Iterator[Variant]:
         (nn.ConvTranspose3d, (16, 8, 2, 2), {}, (2, 12, 12, 12)),
         (nn.Conv2d, (32, 32, 3), {"dilation": 2}, (8, 64, 64)),
     )  # fmt: skip
-    for (kind, sizes, option, (batch, *space)), dtype in product(kinds, FLOATS):
-        for layout in (torch.contiguous_format, torch.channels_last):
-            if layout is torch.channels_last and kind not in (nn.Conv2d, nn.ConvTranspose2d):
-                continue
-            yield in_module(
-                f"{kind.__name__} {sizes} {option} {batch}x{space} {short(dtype)} {layout}",
-                lambda: kind(*sizes, **option).to(memory_format=layout),
-                lambda: randn(batch, sizes[0], *space, dtype=dtype, memory_format=layout), dtype=dtype,
-            )  # fmt: skip
+    return _in_every_type(kinds)
 
 
 def network_convolutions() -> Iterator[Variant]:
@@ -55,7 +47,12 @@ def network_convolutions() -> Iterator[Variant]:
         (nn.ConvTranspose2d, (512, 256, 2, 2), {}, (8, 32, 32)),
         (nn.ConvTranspose2d, (128, 64, 4, 2, 1), {}, (64, 16, 16)),
     )  # fmt: skip
-    for (kind, sizes, option, (batch, *space)), dtype in product(shapes, FLOATS):
+    return _in_every_type(shapes)
+
+
+def _in_every_type(kinds: Sequence[tuple]) -> Iterator[Variant]:
+    """Each kind of layer in every type, and in two dimensions also with channels last."""
+    for (kind, sizes, option, (batch, *space)), dtype in product(kinds, FLOATS):
         for layout in (torch.contiguous_format, torch.channels_last):
             if layout is torch.channels_last and kind not in (nn.Conv2d, nn.ConvTranspose2d):
                 continue
