@@ -4,6 +4,7 @@ Autograd's engine and many of its formulas ask `isTensorSubclassLike` (ATen/Tens
 make a new tensor where they would reuse one that nobody else holds. Fake tensors are told yes; the card is told no.
 """
 
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -51,12 +52,14 @@ ADDING_FORMULAS = frozenset(
         "LinalgSvdBackward0", "LuUnpackBackward0", "TriangularSolveBackward0",
     }
 )  # fmt: skip
+# The files whose frames lie between an operator's caller and this module.
+_DISPATCHING = DISPATCH_FILES | {__file__, str(Path(__file__).with_name("mode.py"))}
 _OPERATORS = {aten.add.Tensor, *(operator for operators in FORMULAS.values() for operator in operators)}
 
 
-def in_place_of(func: Any, args: tuple, kwargs: dict, mode_file: str) -> Any:
-    """What the card runs for `func`, which `mode_file` dispatches: itself, or in a backward pass its in-place form."""
-    if func not in _OPERATORS or not called_by_engine(DISPATCH_FILES | {mode_file, __file__}):
+def in_place_of(func: Any, args: tuple, kwargs: dict) -> Any:
+    """What the card runs for `func`, which the mode dispatches: itself, or in a backward pass its in-place form."""
+    if func not in _OPERATORS or not called_by_engine(_DISPATCHING):
         return func
     node = current_autograd_node()
     name = "" if node is None else node.name()

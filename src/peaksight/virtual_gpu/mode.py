@@ -88,7 +88,7 @@ class VirtualGpuMode(FakeTensorMode):
     def _on_card(self, func: Any, types: Any, args: Any, kwargs: dict) -> Any:
         if func is aten._local_scalar_dense.default:
             return values.read_scalar(args[0], lambda: self._observer.made_up("value"))
-        func = in_place_of(func, args, kwargs, __file__)
+        func = in_place_of(func, args, kwargs)
         steps = self._steps(func)
         if steps is not None:
             with self:
