@@ -3,9 +3,9 @@
 from typing import Any
 
 import torch
-from torch._prims_common import suggest_memory_format
 
 from peaksight.virtual_gpu.patches import Patches
+from peaksight.virtual_gpu.torch_private import suggest_memory_format
 
 
 def install(patches: Patches) -> None:

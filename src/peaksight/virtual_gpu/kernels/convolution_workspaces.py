@@ -5,19 +5,20 @@ length of one kernel: input, output and weight. Read off 229 cases on an H100 an
 2026-11-28, benchmarks/kernels and benchmarks/operators).
 
 Limitations:
-    Which kernel runs is cuDNN's choice. Some single-precision forwards copy only two of the three tensors, and
-    gradients of weights take up to 17 MB more for partial sums, at times far more in single precision (470 MB for a
-    dilated one): what is not given here is listed as `convolution-workspace`.
+    Which kernel runs is cuDNN's choice. Some single-precision forwards copy only two of the three tensors. The partial
+    sums of a weight's gradient are counted as at most 14, or one tile a multiprocessor; some kernels take up to 17 MB
+    more, and in single precision at times far more (470 MB for a dilated one). What is not given here is listed as
+    `convolution-workspace`.
 """
 
 from dataclasses import dataclass
 from math import prod
 
 import torch
-from torch._prims_common import suggest_memory_format
 
-from peaksight.virtual_gpu.kernels.reductions import div_up, split_reduction
+from peaksight.virtual_gpu.kernels.reductions import div_up, split_sum
 from peaksight.virtual_gpu.kernels.temporaries import KernelCall, Rule, Temporaries, together
+from peaksight.virtual_gpu.torch_private import suggest_memory_format
 
 aten = torch.ops.aten
 
@@ -140,8 +141,7 @@ def _gathers_directly(convolution: Convolution) -> bool:
 
 def _sum_over_positions(gradient: torch.Tensor, num_multiprocessors: int) -> tuple[int, ...]:
     dims = [dim for dim in range(gradient.dim()) if dim != 1]
-    split = split_reduction(list(gradient.shape), list(gradient.stride()), dims, num_multiprocessors)
-    return tuple(filter(None, (split.buffer_bytes, split.semaphore_bytes)))
+    return tuple(split_sum(gradient.shape, gradient.stride(), dims, gradient.dtype, num_multiprocessors))
 
 
 TEMPORARIES: dict[object, Rule] = {

@@ -14,7 +14,7 @@ import torch
 
 from peaksight.virtual_gpu.kernels import cub
 from peaksight.virtual_gpu.kernels.layouts import expanded_strides
-from peaksight.virtual_gpu.kernels.reductions import split_reduction
+from peaksight.virtual_gpu.kernels.reductions import buffers
 from peaksight.virtual_gpu.kernels.selecting import INDEX_BYTES, positions, true_count
 from peaksight.virtual_gpu.kernels.temporaries import RESULTS, KernelCall, Rule, Temporaries, given_back, together
 
@@ -104,8 +104,7 @@ def _linear_index(num_indices: int, num_dims: int, num_multiprocessors: int) -> 
 
 
 def _extreme(num_indices: int, num_multiprocessors: int) -> tuple[int, ...]:
-    split = split_reduction([num_indices], [1], [0], num_multiprocessors, INDEX_BYTES)
-    staging = together(*filter(None, (split.buffer_bytes, split.semaphore_bytes)))
+    staging = together(*buffers([num_indices], [1], [0], num_multiprocessors, INDEX_BYTES))
     return (INDEX_BYTES, *staging, 1, -1, -INDEX_BYTES)
 
 
