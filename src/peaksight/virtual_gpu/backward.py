@@ -5,8 +5,8 @@ from typing import Any
 import torch
 
 from peaksight.records import Phase
-from peaksight.virtual_gpu.births import Ledger
 from peaksight.virtual_gpu.device_requests import DeviceRequests
+from peaksight.virtual_gpu.ledger import Ledger
 from peaksight.virtual_gpu.modules import Parameters
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.training_loop import TrainingLoop

@@ -23,7 +23,7 @@ from peaksight.virtual_gpu import (
 from peaksight.virtual_gpu.approximations import Approximations
 from peaksight.virtual_gpu.autocast import Autocast
 from peaksight.virtual_gpu.autograd_lines import AutogradLines
-from peaksight.virtual_gpu.births import Circumstances, Ledger
+from peaksight.virtual_gpu.births import Circumstances
 from peaksight.virtual_gpu.device_requests import DeviceRequests
 from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.kernels import composites, convolution, index_composites, recurrent, transformers
@@ -36,6 +36,7 @@ from peaksight.virtual_gpu.kernels.recurrent_kernels import CudnnRecurrence
 from peaksight.virtual_gpu.kernels.temporaries import KernelCall
 from peaksight.virtual_gpu.kernels.transformers import transformer_rules
 from peaksight.virtual_gpu.kernels.workspaces import CublasWorkspaces, Workspaces
+from peaksight.virtual_gpu.ledger import Ledger
 from peaksight.virtual_gpu.mode import VirtualGpuMode, device_storages
 from peaksight.virtual_gpu.modules import Parameters
 from peaksight.virtual_gpu.patches import Patches

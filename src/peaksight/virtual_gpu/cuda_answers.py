@@ -8,10 +8,10 @@ import torch
 
 from peaksight.gpus import Card
 from peaksight.virtual_gpu import tensor_types
-from peaksight.virtual_gpu.births import Ledger
 from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.devices import for_cpp, for_python
 from peaksight.virtual_gpu.generators import Generator
+from peaksight.virtual_gpu.ledger import Ledger
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.streams import CurrentStream, generic_answers, stream_answers
 

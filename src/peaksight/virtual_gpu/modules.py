@@ -9,7 +9,7 @@ from torch import nn
 from torch.utils.weak import WeakIdKeyDictionary
 
 from peaksight.records import Role
-from peaksight.virtual_gpu.births import Ledger
+from peaksight.virtual_gpu.ledger import Ledger
 from peaksight.virtual_gpu.mode import VirtualGpuMode
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.torch_private import FakeTensor, swap

@@ -4,8 +4,8 @@ from typing import Any
 
 import torch
 
-from peaksight.virtual_gpu.births import Ledger
 from peaksight.virtual_gpu.devices import for_cpp, for_python
+from peaksight.virtual_gpu.ledger import Ledger
 
 
 class Stream:

@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 from peaksight.virtual_gpu.approximations import Approximations
-from peaksight.virtual_gpu.births import Ledger
 from peaksight.virtual_gpu.devices import PRIM_DEVICE, cpp_device
+from peaksight.virtual_gpu.ledger import Ledger
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.source_lines import SourceLines
 from peaksight.virtual_gpu.torch_private import FakeTensor, default_device, fake_tensor, subclasses

@@ -11,7 +11,7 @@ import torch
 
 from peaksight.records import Role
 from peaksight.units import MIB
-from peaksight.virtual_gpu.births import Birth, Ledger
+from peaksight.virtual_gpu.births import Birth
 from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.kernels import (
     attention_backward,
@@ -43,6 +43,7 @@ from peaksight.virtual_gpu.kernels import (
 )
 from peaksight.virtual_gpu.kernels.known_operators import is_known
 from peaksight.virtual_gpu.kernels.temporaries import RESULTS, KernelCall, Rule, Temporaries
+from peaksight.virtual_gpu.ledger import Ledger
 
 aten = torch.ops.aten
 

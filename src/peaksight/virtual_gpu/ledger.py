@@ -1,0 +1,144 @@
+"""The ledger: every device storage of the run, from the allocator's block to the record in the capture."""
+
+from collections.abc import Callable
+from typing import Any
+from weakref import ref
+
+from peaksight.allocator.caching import CachingAllocator
+from peaksight.records import Role, StepPeak
+from peaksight.virtual_gpu.births import Birth, Circumstances, Peaks
+
+
+class _StorageRef(ref):
+    """A weak reference to a storage that remembers its key in the ledger."""
+
+    __slots__ = ("key",)
+    key: int
+
+
+class Ledger:
+    """Device storages of one card, each backed by a block of the simulated caching allocator.
+
+    Ticks count allocator calls: an allocation or a free is one tick.
+    """
+
+    def __init__(self, allocator: CachingAllocator, circumstances: Callable[[], Circumstances]) -> None:
+        """Blocks come from `allocator`; `circumstances` is asked at every birth."""
+        self.allocator = allocator
+        self.births: list[Birth] = []
+        self.peaks = Peaks()
+        self.stream = 0
+        self._circumstances = circumstances
+        self._alive: dict[int, tuple[_StorageRef, Birth]] = {}
+        self._tick = 0
+        self.steps: list[StepPeak] = []
+        self._begin_step()
+
+    # Storages of tensors.
+
+    def born(self, storage: Any, op: str, role: Role = Role.UNMARKED) -> None:
+        """Give `storage` a block unless it has one; storages of zero bytes get none, as on the card."""
+        key, num_bytes = storage._cdata, storage.nbytes()
+        if num_bytes and key not in self._alive:
+            self._alive[key] = (self._watch(storage, key), self.allocate(num_bytes, op, role))
+
+    def resized(self, storage: Any, op: str) -> None:
+        """A storage changed its size: its old block is freed after the new one was taken."""
+        key, num_bytes = storage._cdata, storage.nbytes()
+        before = self._alive.get(key)
+        if before is not None and before[1].requested_bytes == num_bytes:
+            return
+        if num_bytes:
+            self._alive[key] = (self._watch(storage, key), self.allocate(num_bytes, op))
+        else:
+            self._alive.pop(key, None)
+        if before is not None:
+            self.free(before[1])
+
+    def mark(self, storage: Any, role: Role, module: str = "") -> None:
+        """Say what `storage` is for, and whose it is where `module` says so.
+
+        The first word stays, but what a module holds counts more than where it came from.
+        """
+        alive = self._alive.get(storage._cdata)
+        if alive is not None and (alive[1].role in (Role.UNMARKED, Role.INPUT) or role is Role.PARAMETER):
+            alive[1].role = role
+            alive[1].module = module or alive[1].module
+
+    def _watch(self, storage: Any, key: int) -> _StorageRef:
+        reference = _StorageRef(storage, self._storage_died)
+        reference.key = key
+        return reference
+
+    def _storage_died(self, reference: _StorageRef) -> None:
+        alive = self._alive.pop(reference.key, None)
+        if alive is not None:
+            self.free(alive[1])
+
+    # Blocks, also those that no tensor owns.
+
+    def allocate(self, num_bytes: int, op: str, role: Role = Role.UNMARKED) -> Birth:
+        """Take a block for `op` on the current stream."""
+        block = self.allocator.malloc(num_bytes, self.stream)
+        self._tick += 1
+        about = self._circumstances()
+        birth = Birth(
+            self._tick, block, block.size, num_bytes, self.stream, about.step, about.phase,
+            about.grad_enabled, op, about.module, about.lines, role,
+        )  # fmt: skip
+        self.births.append(birth)
+        self._note_peaks()
+        return birth
+
+    def free(self, birth: Birth) -> None:
+        """Give a block back."""
+        self._tick += 1
+        birth.died = self._tick
+        self.allocator.free(birth.block)
+
+    def empty_cache(self) -> None:
+        """Return cached segments to the device, as `torch.cuda.empty_cache` does."""
+        self.allocator.empty_cache()
+
+    # Steps and peaks.
+
+    def backward_began(self) -> None:
+        """Remember the tick at which a backward pass starts."""
+        self._backward_began.append(self._tick)
+
+    def end_step(self, step: int) -> StepPeak:
+        """Close `step` and begin the next; returns its peaks."""
+        self.steps.append(self._step_peak(step, complete=True))
+        self._begin_step()
+        return self.steps[-1]
+
+    def end(self, step: int) -> None:
+        """Close the run: what came after the last optimizer step belongs to `step` when it allocated anything."""
+        if self.births and self.births[-1].born >= self._first_tick:
+            self.steps.append(self._step_peak(step, complete=False))
+
+    def _begin_step(self) -> None:
+        self._first_tick = self._tick + 1
+        self._backward_began: list[int] = []
+        self._step_allocated_bytes = self.allocator.allocated_bytes
+        self._step_reserved_bytes = self.allocator.reserved_bytes
+
+    def _step_peak(self, step: int, *, complete: bool) -> StepPeak:
+        return StepPeak(
+            step=step,
+            first_tick=self._first_tick,
+            last_tick=self._tick,
+            backward_began=tuple(self._backward_began),
+            peak_allocated_bytes=self._step_allocated_bytes,
+            peak_reserved_bytes=self._step_reserved_bytes,
+            complete=complete,
+        )
+
+    def _note_peaks(self) -> None:
+        allocated = self.allocator.allocated_bytes
+        if allocated > self._step_allocated_bytes:
+            self._step_allocated_bytes = allocated
+            self.peaks.note(self.allocator, self._tick)
+        if self.allocator.reserved_bytes > self._step_reserved_bytes:
+            self._step_reserved_bytes = self.allocator.reserved_bytes
+            self.peaks.reserved_bytes = max(self.peaks.reserved_bytes, self._step_reserved_bytes)
