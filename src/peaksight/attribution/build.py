@@ -1,9 +1,8 @@
 """Puts the report together."""
 
 from peaksight.attribution.live_set import live_set
-from peaksight.attribution.room import Room, outside_the_allocator, room_on
 from peaksight.attribution.verdict import Verdict, judge
-from peaksight.gpus import Card
+from peaksight.gpus import Card, Room, outside_the_allocator, room_on
 from peaksight.records import Capture, Peak, Phase, Report, StepReport
 
 SCHEMA = "peaksight.report/1"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from peaksight.allocator import Block, CachingAllocator, DeviceOutOfMemory
-from peaksight.attribution.room import Room
+from peaksight.gpus import Room
 from peaksight.records import Allocation, Capture, OutOfMemory
 from peaksight.units import GIB, format_bytes
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from helpers import allocation_of, capture_of
-from peaksight.attribution import first_failure, judge, room_on
-from peaksight.gpus import find_card
+from peaksight.attribution import first_failure, judge
+from peaksight.gpus import find_card, room_on
 from peaksight.records import Approximation, Phase
 from peaksight.units import GIB, MIB
 
@@ -75,9 +75,3 @@ def test_an_estimated_context_makes_a_near_miss_likely():
 
     assert verdict.fits is None
     assert verdict.oom is not None
-
-
-def test_other_processes_take_their_part():
-    """What others reserve is not usable."""
-    assert room_on(H100).usable_bytes - room_on(H100, others_bytes=GIB).usable_bytes == GIB
-    assert room_on(H100, others_bytes=200 * GIB).usable_bytes == 0

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from peaksight.gpus import Card, find_card
+from peaksight.gpus.cards import Card, find_card
 from peaksight.records import Approximation, Gpu
 from peaksight.units import MIB
 
