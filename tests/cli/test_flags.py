@@ -5,7 +5,8 @@ import pytest
 from peaksight.cli import peaksight
 
 FLAGS = {
-    "run": "--gpu --memory --reserved-by-others --torch --steps --json --force -m",
+    "run": "--gpu --memory --reserved-by-others --torch --steps --save --json --force -m",
+    "report": "--json --force",
     "replay": "",
     "gpus": "--json",
 }

@@ -8,6 +8,7 @@ import click
 from peaksight import __version__
 from peaksight.cli.gpus import gpus
 from peaksight.cli.replay import replay
+from peaksight.cli.report import report
 from peaksight.cli.run import run
 from peaksight.errors import PeaksightError
 
@@ -20,7 +21,7 @@ def peaksight() -> None:
     """See the memory peak of a PyTorch training run before the GPU does."""
 
 
-for command in (run, replay, gpus):
+for command in (run, report, replay, gpus):
     peaksight.add_command(command)
 
 

@@ -1,0 +1,75 @@
+"""Where a report goes: what `run` and `report` share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from peaksight.cli.output import Output
+from peaksight.errors import UsageError
+from peaksight.records import Report
+from peaksight.reporting import report_to_json
+
+STDOUT = Path("-")
+FILE = click.Path(dir_okay=False, resolve_path=True, path_type=Path)
+_JSON = click.Path(dir_okay=False, allow_dash=True, resolve_path=True, path_type=Path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destinations:
+    """The files to write beside the report in the terminal, None where the option was not given."""
+
+    json: Path | None = None
+    save: Path | None = None
+    force: bool = False
+
+    def check(self) -> None:
+        """Raise UsageError for a file that exists, unless `force`, and for one that no folder can take."""
+        given = {"--json": self.json, "--save": self.save}
+        for option, path in given.items():
+            if path is None or path == STDOUT:
+                continue
+            if not path.parent.is_dir():
+                raise UsageError(
+                    f"Can't write {path}: there is no folder {path.parent}; create it, or choose another file for "
+                    f"{option}.",
+                    slug="cannot-write",
+                )
+            if path.exists() and not self.force:
+                raise UsageError(
+                    f"{path} exists: choose another file for {option}, or pass --force to overwrite it.",
+                    slug="file-exists",
+                )
+
+
+def destination_options(command: Callable) -> Callable:
+    """Give a command the options of `Destinations` that write a report."""
+    for add_option in (
+        click.option("--force", is_flag=True, help="Overwrite FILE if it exists."),
+        click.option(
+            "--json", type=_JSON, metavar="FILE", help="Write the report as JSON; - is stdout and nothing else."
+        ),
+    ):
+        command = add_option(command)
+    return command
+
+
+def publish(report: Report, to: Destinations, output: Output, *, shown: bool = True) -> None:
+    """Print the report, unless its JSON takes stdout or it is not to be `shown`, and write the files asked for."""
+    if to.json == STDOUT:
+        output.print(report_to_json(report))
+    elif shown:
+        output.show(report)
+    if to.json and to.json != STDOUT:
+        write_file(to.json, lambda path: path.write_text(report_to_json(report), encoding="utf-8"), output)
+
+
+def write_file(path: Path, write: Callable[[Path], Any], output: Output) -> None:
+    """Let `write` make the file `path`, and say so; UsageError when the system does not let it."""
+    try:
+        write(path)
+    except OSError as error:
+        raise UsageError(f"Can't write {path}: {error.strerror}; choose another file.", slug="cannot-write") from error
+    output.say(f"Wrote {path}")

@@ -1,0 +1,26 @@
+"""`peaksight report`: the report of a saved run."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from peaksight.attribution import build_report
+from peaksight.cli.output import Output
+from peaksight.cli.publish import Destinations, destination_options, publish
+from peaksight.gpus import Room
+from peaksight.records.capture_file import read_capture_file
+
+
+@click.command()
+@destination_options
+@click.argument("capture", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def report(capture: Path, **options: Any) -> None:
+    """Report CAPTURE, the file of a `peaksight run --save`, as that run did.
+
+    The script is not run again, and torch is not needed.
+    """
+    to = Destinations(**options)
+    to.check()
+    captures, room = read_capture_file(capture, Room)
+    publish(build_report(captures[0], room.card, reserved_by_others_bytes=room.others_bytes), to, Output())
