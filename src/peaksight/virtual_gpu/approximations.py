@@ -15,6 +15,7 @@ TEXTS = {
     "fft-workspace": "workspaces of Fourier transforms, called {times}",
     "recurrent-layers": "workspaces of recurrent layers, called {times}: known for cuDNN on Hopper in 16 and 32 bits",
     "sparse-gradients": "indices and values of sparse tensors, made {times}",
+    "outside-estimated": "memory outside PyTorch of {names}: measured on Hopper only, scaled for this card",
     "unknown-operator": "workspaces of operators that no card was asked about, called {times}: {names}",
     "nested-tensors": "nested tensors {times}, first at {at}: the words of all sequences were taken as one sequence",
     "draws": "random numbers drawn on the CPU {times}, first at {at}: a real run draws others",

@@ -1,0 +1,115 @@
+"""Device memory that a process takes beside PyTorch's allocator: loaded kernels and the handles of CUDA's libraries.
+
+The sizes are in outside_memory.toml. CUDA serves them by itself: where the card is full the library fails, while
+PyTorch keeps the blocks that it has cached (pytorch#128601).
+"""
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import torch
+
+from peaksight.units import MIB
+from peaksight.virtual_gpu.device_rules import DeviceRules
+from peaksight.virtual_gpu.kernels.libraries import CUBLAS, CUDNN, CUSOLVER, KERNELS, libraries_of
+from peaksight.virtual_gpu.kernels.temporaries import KernelCall
+
+NAMES = {KERNELS: "loaded kernels", CUBLAS: "cuBLAS", CUDNN: "cuDNN", CUSOLVER: "cuSOLVER"}
+# Since this release the errors of CUDA's runtime no longer say how to find asynchronous ones (pytorch#180427).
+SHORT_ERRORS_SINCE = (2, 13)
+OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation
+TEXTS = {
+    CUBLAS: "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+    CUDNN: "cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
+    CUSOLVER: (
+        "cusolver error: CUSOLVER_STATUS_INTERNAL_ERROR, when calling `cusolverDnCreate(handle)`. "
+        "If you keep seeing this error, you may use `torch.backends.cuda.preferred_linalg_library()` to try linear "
+        "algebra operators with other supported backends. "
+        "See https://pytorch.org/docs/stable/backends.html#torch.backends.cuda.preferred_linalg_library"
+    ),
+    KERNELS: (
+        "CUDA error: out of memory\nSearch for `cudaErrorMemoryAllocation' in "
+        "https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html for more information.\n"
+    ),
+}
+ASYNCHRONOUS = (
+    "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be "
+    "incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"
+    "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What one library holds in one thread; `is_estimated` where nobody measured it on such a card."""
+
+    num_bytes: int
+    is_estimated: bool
+
+
+@cache
+def holdings(capability: tuple[int, int]) -> dict[str, Holding]:
+    """By library, on cards of `capability`."""
+    table = tomllib.loads(files(__package__).joinpath("outside_memory.toml").read_text(encoding="utf-8"))
+    return {library: _holding(rows, capability) for library, rows in table.items()}
+
+
+def _holding(rows: list[dict[str, Any]], capability: tuple[int, int]) -> Holding:
+    row = max((row for row in rows if tuple(row["since"]) <= capability), key=lambda row: row["since"])
+    return Holding(row["mib"] * MIB, row.get("estimated", False))
+
+
+@dataclass(slots=True)
+class OutsideMemory:
+    """What this process has taken so far.
+
+    `take` asks the card for bytes in the name of a library and says whether it had them. Where it had not, `fail` is
+    called with the library, the bytes and the error that the library reports: it raises that, or returns when the card
+    has the bytes after all.
+    """
+
+    rules: DeviceRules
+    take: Callable[[str, int], bool]
+    fail: Callable[[str, int, Exception], None]
+    note: Callable[[str, str], None]
+    _taken: set[tuple[str, bool]] = field(default_factory=set)
+    _served: set[tuple[Any, bool]] = field(default_factory=set)
+
+    def before_launch(self, call: KernelCall, in_backward: bool) -> None:
+        """The results of `call` are there and its kernels start: take what its thread lacks."""
+        if (call.func, in_backward) in self._served:
+            return
+        lacking = [each for each in libraries_of(call.func) if _key(each[0], in_backward) not in self._taken]
+        for library, is_called in lacking:
+            if is_called(call):
+                self._take(library, in_backward)
+        if all(_key(library, in_backward) in self._taken for library, _ in lacking):
+            self._served.add((call.func, in_backward))
+
+    def _take(self, library: str, in_backward: bool) -> None:
+        holding, name = holdings(self.rules.capability)[library], NAMES[library]
+        if not self.take(name, holding.num_bytes):
+            self.fail(name, holding.num_bytes, library_error(library, self.rules))
+            self.take(name, holding.num_bytes)
+        if holding.is_estimated:
+            self.note("outside-estimated", name)
+        self._taken.add(_key(library, in_backward))
+
+
+def _key(library: str, in_backward: bool) -> tuple[str, bool]:
+    """Kernels are loaded for the process, a handle belongs to a thread."""
+    return library, in_backward and library != KERNELS
+
+
+def library_error(library: str, rules: DeviceRules) -> Exception:
+    """What `library` reports at a full card."""
+    if library != KERNELS:
+        return RuntimeError(TEXTS[library])
+    details = "" if rules.torch >= SHORT_ERRORS_SINCE else ASYNCHRONOUS
+    error = torch.AcceleratorError(TEXTS[KERNELS] + details)
+    error.error_code = OUT_OF_MEMORY  # type: ignore[attr-defined]
+    return error
