@@ -5,6 +5,8 @@ from peaksight.allocator.caching import CachingAllocator
 from peaksight.allocator.device import DeviceOutOfMemory
 from peaksight.allocator.replay import Replay, replay
 from peaksight.allocator.segments import Segment
+from peaksight.allocator.settings import Settings, settings_text
+from peaksight.allocator.settings_parser import parse_settings, settings_from_environment
 from peaksight.allocator.trace import TraceEvent, read_trace
 
 __all__ = [
@@ -14,7 +16,11 @@ __all__ = [
     "DeviceOutOfMemory",
     "Replay",
     "Segment",
+    "Settings",
     "TraceEvent",
+    "parse_settings",
     "read_trace",
     "replay",
+    "settings_from_environment",
+    "settings_text",
 ]

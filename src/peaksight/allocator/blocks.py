@@ -30,11 +30,26 @@ class Block:
 
     `prev` and `next` are the neighbours in the same segment. Splitting keeps the left part in this object, merging
     keeps the left object, so the first block of a segment is the same object for as long as the segment lives.
+    `page_size` are the bytes that an expandable segment maps as one; 0 in a classic segment. `gc_count_base` is how
+    often its pool had been searched when the block came into it.
     """
 
-    __slots__ = ("address", "next", "pool", "prev", "requested_size", "size", "state", "stream")
+    __slots__ = (
+        "address",
+        "gc_count_base",
+        "next",
+        "page_size",
+        "pool",
+        "prev",
+        "requested_size",
+        "size",
+        "state",
+        "stream",
+    )
 
-    def __init__(self, address: int, size: int, stream: int, pool: BlockPool, state: BlockState) -> None:
+    def __init__(
+        self, address: int, size: int, stream: int, pool: BlockPool, state: BlockState, page_size: int = 0
+    ) -> None:
         """Make a block without neighbours."""
         self.address = address
         self.size = size
@@ -42,6 +57,8 @@ class Block:
         self.stream = stream
         self.pool = pool
         self.state = state
+        self.page_size = page_size
+        self.gc_count_base = 0
         self.prev: Block | None = None
         self.next: Block | None = None
 
@@ -57,7 +74,7 @@ class Block:
 
     def split(self, size: int) -> Block:
         """Keep the first `size` bytes and return the rest as a new block in the same state."""
-        rest = Block(self.address + size, self.size - size, self.stream, self.pool, self.state)
+        rest = Block(self.address + size, self.size - size, self.stream, self.pool, self.state, self.page_size)
         rest.prev, rest.next = self, self.next
         if self.next is not None:
             self.next.prev = rest

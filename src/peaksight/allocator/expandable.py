@@ -6,46 +6,29 @@ See Note [Expandable Segments] in c10/cuda/CUDACachingAllocator.cpp.
 from peaksight.allocator.blocks import INACTIVE, UNMAPPED, Block
 from peaksight.allocator.device import DeviceMemory
 from peaksight.allocator.pools import BlockPool
-from peaksight.allocator.sizes import LARGE_BUFFER, MIN_BLOCK_SIZE, SMALL_BUFFER, round_up
+from peaksight.allocator.settings import Settings
+from peaksight.allocator.sizes import MIN_BLOCK_SIZE, SMALL_BUFFER, round_up
 from peaksight.units import GIB
 
 # PyTorch reserves 9/8 of the card's memory; an address space that no card fills needs no second segment.
 ADDRESS_SPACE_SIZE = 4096 * GIB
 
 
-def page_size(pool: BlockPool) -> int:
-    """The bytes that are mapped and unmapped as one."""
-    return SMALL_BUFFER if pool.is_small else LARGE_BUFFER
-
-
-def _expandable_size(block: Block) -> int:
-    following = block.next
-    return block.size + (following.size if following is not None and following.state is UNMAPPED else 0)
-
-
 class ExpandableSegments:
     """Segments that grow by pages: `expandable_segments:True`.
 
-    Limitations: the limit is tested against the pages to be mapped, as the device does. A fraction set by
-    `set_per_process_memory_fraction` is tested by PyTorch against the size of a classic segment.
+    A page that the device can't give takes those of its `map_block` with it; what an earlier one mapped for the same
+    request stays.
     """
 
     def __init__(self, device: DeviceMemory) -> None:
-        """Map pages of `device`."""
+        """Map pages of `device`, under the default settings."""
         self._device = device
+        self.apply(Settings())
 
-    def get_free_block(self, pool: BlockPool, stream: int, size: int) -> Block | None:
-        """Take the best fit out of `pool`, where a block that can grow counts as large as it can become."""
-        fitting = pool.fitting(stream, size)
-        best = next(fitting, None)
-        if best is None:
-            return None
-        for block in fitting:
-            if _expandable_size(block) >= _expandable_size(best):
-                break
-            best = block
-        pool.remove(best)
-        return best
+    def apply(self, settings: Settings) -> None:
+        """Go on under `settings`; a segment keeps the pages that it was made with."""
+        self._large_page_size = settings.large_segment_size_bytes
 
     def alloc_block(self, pool: BlockPool, stream: int, size: int) -> Block | None:
         """Map pages until a block has `size` bytes; None if the device has not enough."""
@@ -59,13 +42,13 @@ class ExpandableSegments:
             pool.remove(block)
         return block
 
-    def should_split(self, pool: BlockPool, remaining: int) -> bool:
+    def should_split(self, pool: BlockPool, size: int, remaining: int) -> bool:
         """Nothing is left with a block that could be a block of its own, in either pool."""
         return remaining >= MIN_BLOCK_SIZE
 
     def release_blocks(self, pool: BlockPool) -> int:
         """Unmap every page of `pool` that is entirely free, and return the bytes."""
-        return sum(self._unmap_block(block) for block in pool.free_blocks())
+        return sum(self._unmap_block(block) for block in pool.free_blocks() if block.page_size)
 
     def _find_expandable_block(self, pool: BlockPool, stream: int, size: int) -> Block:
         for unmapped in pool.unmapped(stream):
@@ -83,9 +66,10 @@ class ExpandableSegments:
         return available >= size
 
     def _add_segment(self, pool: BlockPool, stream: int) -> Block:
-        size = round_up(ADDRESS_SPACE_SIZE, page_size(pool))
+        page_size = SMALL_BUFFER if pool.is_small else self._large_page_size
+        size = round_up(ADDRESS_SPACE_SIZE, page_size)
         address = self._device.segment_address(size)
-        block = Block(address, size, stream, pool, UNMAPPED)
+        block = Block(address, size, stream, pool, UNMAPPED, page_size)
         pool.heads[block] = None
         pool.insert(block)
         return block
@@ -93,7 +77,7 @@ class ExpandableSegments:
     def _map_block(self, block: Block, size: int) -> Block | None:
         """Back the first `size` bytes of an unmapped `block` with pages, and merge them with free neighbours."""
         pool = block.pool
-        mapped_size = round_up(size, page_size(pool))
+        mapped_size = round_up(size, block.page_size)
         if not self._device.reserve(pool, mapped_size):
             return None
         pool.remove(block)
@@ -122,7 +106,7 @@ class ExpandableSegments:
         return end - start
 
     def _whole_pages(self, block: Block) -> tuple[int, int]:
-        page, base = page_size(block.pool), block
+        page, base = block.page_size, block
         while base.prev is not None:
             base = base.prev
         start = base.address + round_up(block.address - base.address, page)

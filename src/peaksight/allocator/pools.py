@@ -17,7 +17,8 @@ class BlockPool:
     """The small or the large pool of one device, as `BlockPool` in CUDACachingAllocator.cpp.
 
     `name` is `small` or `large`. `heads` holds the first block of every segment. `statistics` are the counts that
-    a change in this pool touches: those of the device and those of the pool.
+    a change in this pool touches: those of the device and those of the pool. `get_free_blocks_call_count` are the
+    searches so far, by which garbage collection tells the age of a block; nobody counts them without it.
     """
 
     def __init__(self, name: str, statistics: tuple[PoolStatistics, ...]) -> None:
@@ -26,6 +27,7 @@ class BlockPool:
         self.is_small = name == "small"
         self.heads: dict[Block, None] = {}
         self.statistics = statistics
+        self.get_free_blocks_call_count = 0
         # A block only serves the stream it was allocated on, so each stream has its own lists.
         self._free: defaultdict[int, _SortedBlocks] = defaultdict(list)
         self._unmapped: defaultdict[int, _SortedBlocks] = defaultdict(list)
@@ -33,6 +35,7 @@ class BlockPool:
     def insert(self, block: Block) -> None:
         """Make `block`, free or unmapped, available to the requests of its stream."""
         blocks = self._unmapped if block.state is UNMAPPED else self._free
+        block.gc_count_base = self.get_free_blocks_call_count
         insort(blocks[block.stream], (block.size, block.address, block))
 
     def remove(self, block: Block) -> None:
@@ -50,6 +53,11 @@ class BlockPool:
         """The free blocks of at least `size` bytes in the order of best fit."""
         free = self._free[stream]
         return (free[index][2] for index in range(bisect_left(free, (size,)), len(free)))
+
+    def below(self, stream: int, size: int) -> Iterator[Block]:
+        """The free blocks of less than `size` bytes, the largest first."""
+        free = self._free[stream]
+        return (free[index][2] for index in range(bisect_left(free, (size,)) - 1, -1, -1))
 
     def unmapped(self, stream: int) -> list[Block]:
         """The unmapped ranges of expandable segments, lowest address first."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from peaksight.allocator.addresses import DriverAddresses
 from peaksight.allocator.blocks import Block
 from peaksight.allocator.caching import CachingAllocator
+from peaksight.allocator.settings import Settings
 from peaksight.allocator.trace import TraceEvent
 
 # Above every address of a real device.
@@ -77,7 +78,9 @@ class _AnnouncedAddresses:
 class _Replayer:
     def __init__(self, *, expandable_segments: bool) -> None:
         self._addresses = _AnnouncedAddresses(expandable_segments=expandable_segments)
-        self._allocator = CachingAllocator(expandable_segments=expandable_segments, segment_address=self._addresses)
+        self._allocator = CachingAllocator(
+            settings=Settings(expandable_segments=expandable_segments), segment_address=self._addresses
+        )
         self._blocks: dict[int, Block] = {}
         self._awaiting_free: dict[int, Block] = {}
         self._num_allocations = self._wrong_addresses = self._num_unknown_frees = 0

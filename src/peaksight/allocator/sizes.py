@@ -12,7 +12,8 @@ SMALL_BUFFER = 2 * MIB
 LARGE_BUFFER = 20 * MIB
 MIN_LARGE_ALLOC = 10 * MIB
 ROUND_LARGE = 2 * MIB
-MAX_SPLIT_SIZE_UNLIMITED = -1
+
+_FIRST_INTERVAL = MIB.bit_length() - 1
 
 
 def round_up(nbytes: int, multiple: int) -> int:
@@ -25,10 +26,23 @@ def round_size(nbytes: int) -> int:
     return -(-nbytes // MIN_BLOCK_SIZE) * MIN_BLOCK_SIZE
 
 
-def get_allocation_size(size: int) -> int:
+def roundup_power2(divisions: tuple[int, ...], nbytes: int) -> int:
+    """The size of the block for a request of `nbytes` > 0 under `roundup_power2_divisions`.
+
+    A request of 2**k to 2**(k+1) bytes rounds up to a multiple of 2**k / division, with the division of its interval:
+    `divisions[0]` serves up to 2 MiB, the last what is larger than the others.
+    """
+    power = nbytes.bit_length() - 1
+    division = divisions[min(max(power - _FIRST_INTERVAL, 0), len(divisions) - 1)]
+    if division <= 1 or nbytes <= MIN_BLOCK_SIZE * division:
+        return round_size(nbytes)
+    return round_up(nbytes, (1 << power) // division)
+
+
+def get_allocation_size(size: int, large_segment_size: int = LARGE_BUFFER) -> int:
     """The bytes asked of the device when no cached block serves `size` (already rounded)."""
     if size <= SMALL_SIZE:
         return SMALL_BUFFER
     if size < MIN_LARGE_ALLOC:
-        return LARGE_BUFFER
+        return large_segment_size
     return round_up(size, ROUND_LARGE)

@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 
-from peaksight.allocator.sizes import MAX_SPLIT_SIZE_UNLIMITED
-
 
 @dataclass(slots=True)
 class Stat:
@@ -87,7 +85,10 @@ class PoolStatistics:
 
 @dataclass(slots=True)
 class DeviceStatistics:
-    """The counts of one device. Oversize blocks exist only under `max_split_size_mb`, so theirs stay at zero."""
+    """The counts of one device; `max_split_size` in bytes, -1 without a limit.
+
+    Oversize blocks exist only under `max_split_size_mb`.
+    """
 
     all: PoolStatistics = field(default_factory=PoolStatistics)
     small_pool: PoolStatistics = field(default_factory=PoolStatistics)
@@ -99,6 +100,8 @@ class DeviceStatistics:
     num_sync_all_streams: int = 0
     num_device_alloc: int = 0
     num_device_free: int = 0
+    num_oom_rejections: int = 0
+    max_split_size: int = -1
 
     def reset_peak(self) -> None:
         """Let every peak start again at the current amount."""
@@ -119,7 +122,6 @@ class DeviceStatistics:
             for metric in ("current", "peak", "allocated", "freed")
         }
         flat |= {counter: getattr(self, counter) for counter in _COUNTERS}
-        flat["max_split_size"] = MAX_SPLIT_SIZE_UNLIMITED
         return dict(sorted(flat.items()))
 
     def _named_stats(self) -> Iterator[tuple[str, Stat]]:
@@ -130,4 +132,12 @@ class DeviceStatistics:
         yield "oversize_segments", self.oversize_segments
 
 
-_COUNTERS = ("num_alloc_retries", "num_ooms", "num_sync_all_streams", "num_device_alloc", "num_device_free")
+_COUNTERS = (
+    "num_alloc_retries",
+    "num_ooms",
+    "num_sync_all_streams",
+    "num_device_alloc",
+    "num_device_free",
+    "num_oom_rejections",
+    "max_split_size",
+)

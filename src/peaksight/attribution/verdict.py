@@ -60,7 +60,8 @@ def first_failure(capture: Capture, limit_bytes: int) -> Failure | None:
     """
     if capture.peak_reserved_bytes <= limit_bytes:
         return None
-    allocator = CachingAllocator(limit_bytes=limit_bytes)
+    allocator = CachingAllocator()
+    allocator.allowed_bytes = limit_bytes
     blocks: dict[int, Block] = {}
     for allocation, is_birth in _events(capture):
         if not is_birth:

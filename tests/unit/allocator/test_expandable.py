@@ -2,12 +2,13 @@
 
 import pytest
 
-from peaksight.allocator import CachingAllocator, DeviceOutOfMemory
+from peaksight.allocator import CachingAllocator, DeviceOutOfMemory, Settings
+from peaksight.allocator.device import KEPT_BY_DRIVER
 from peaksight.units import MIB
 
 
 def expandable(**options):
-    return CachingAllocator(expandable_segments=True, **options)
+    return CachingAllocator(settings=Settings(expandable_segments=True), **options)
 
 
 def test_grows_by_the_deficit():
@@ -83,7 +84,7 @@ def test_streams_have_their_own_segments():
 
 def test_retry_unmaps_pages():
     """At the limit, free pages of one pool are given to the other."""
-    allocator = expandable(limit_bytes=40 * MIB)
+    allocator = expandable(limit_bytes=40 * MIB + KEPT_BY_DRIVER)
     allocator.free(allocator.malloc(40 * MIB))
     allocator.malloc(100)
 
@@ -93,7 +94,7 @@ def test_retry_unmaps_pages():
 
 def test_out_of_memory():
     """No page is mapped beyond the limit."""
-    allocator = expandable(limit_bytes=40 * MIB)
+    allocator = expandable(limit_bytes=40 * MIB + KEPT_BY_DRIVER)
     allocator.malloc(30 * MIB)
     with pytest.raises(DeviceOutOfMemory):
         allocator.malloc(20 * MIB)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from peaksight.allocator import BlockState, CachingAllocator, DeviceOutOfMemory
+from peaksight.allocator import BlockState, CachingAllocator, DeviceOutOfMemory, Settings
 from peaksight.units import MIB
 
 LIMIT = 200 * MIB
@@ -80,7 +80,7 @@ def check(allocator, live):
 @given(calls=calls)
 def test_properties(expandable_segments, calls):
     """Bytes are conserved, blocks do not overlap, free neighbours are merged, the limit is kept."""
-    script = Script(CachingAllocator(limit_bytes=LIMIT, expandable_segments=expandable_segments))
+    script = Script(CachingAllocator(limit_bytes=LIMIT, settings=Settings(expandable_segments=expandable_segments)))
     for call in calls:
         script.call(*call)
         check(script.allocator, script.live)
@@ -90,7 +90,7 @@ def test_properties(expandable_segments, calls):
 @given(calls=calls)
 def test_everything_can_be_given_back(expandable_segments, calls):
     """When every block is freed, emptying the cache leaves nothing."""
-    script = Script(CachingAllocator(limit_bytes=LIMIT, expandable_segments=expandable_segments))
+    script = Script(CachingAllocator(limit_bytes=LIMIT, settings=Settings(expandable_segments=expandable_segments)))
     for call in calls:
         script.call(*call)
     for block in script.live:

@@ -2,7 +2,7 @@
 
 from itertools import product
 
-from peaksight.allocator import CachingAllocator
+from peaksight.allocator import CachingAllocator, Settings
 from peaksight.units import MIB
 
 STATS = [
@@ -26,6 +26,7 @@ COUNTERS = [
     "num_sync_all_streams",
     "num_device_alloc",
     "num_device_free",
+    "num_oom_rejections",
 ]
 
 
@@ -36,7 +37,7 @@ def inactive_split(allocator, metric):
 
 
 def test_keys():
-    """The keys are those of torch.cuda.memory_stats() in torch 2.11 to 2.14, in the same order."""
+    """The keys are those of torch.cuda.memory_stats() in torch 2.13 and 2.14, in the same order."""
     expected = [
         *map(".".join, product(STATS, POOLS, METRICS)),
         *map(".".join, product(OVERSIZE, METRICS)),
@@ -82,7 +83,7 @@ def test_inactive_split():
 
 def test_expandable_segments_have_no_inactive_split():
     """The free pages of an expandable segment can be given back, so they do not count."""
-    allocator = CachingAllocator(expandable_segments=True)
+    allocator = CachingAllocator(settings=Settings(expandable_segments=True))
     allocator.malloc(4 * MIB)
 
     assert inactive_split(allocator, "peak") == (0, 0)

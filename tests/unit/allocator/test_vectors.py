@@ -5,7 +5,7 @@ The first three agree with PyTorch's own example of expandable segments.
 
 import pytest
 
-from peaksight.allocator import CachingAllocator
+from peaksight.allocator import CachingAllocator, Settings
 from peaksight.units import KIB, MIB
 
 
@@ -76,7 +76,7 @@ VECTORS = {
 def test_vectors(sequence, classic, expandable):
     """Allocated and reserved bytes are those of the C++ allocator, with both kinds of segments."""
     for expandable_segments, expected in ((False, classic), (True, expandable)):
-        allocator = CachingAllocator(expandable_segments=expandable_segments)
+        allocator = CachingAllocator(settings=Settings(expandable_segments=expandable_segments))
         sequence(allocator)
 
         assert (allocator.allocated_bytes, allocator.reserved_bytes) == expected
