@@ -5,8 +5,8 @@ import pytest
 from peaksight.cli import peaksight
 
 FLAGS = {
-    "run": "--gpu --memory --reserved-by-others --torch --steps --save --json --force -m",
-    "report": "--json --force",
+    "run": "--gpu --memory --reserved-by-others --torch --steps --save --json --html --force -m",
+    "report": "--json --html --force",
     "replay": "",
     "gpus": "--json",
 }

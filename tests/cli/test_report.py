@@ -36,15 +36,16 @@ def saved(tmp_path):
 @pytest.mark.torch
 @pytest.mark.parametrize("options", [("--batch", "8", "--width", "64"), ("--batch", "8", "--width", "8192")], ids=str)
 def test_the_report_of_a_saved_run_is_that_of_the_run(peaksight, tmp_path, options):
-    """GIVEN a run that fits and one that does not, THEN the same text and the same JSON; the script may be gone."""
+    """GIVEN a run that fits and one that does not, THEN the same text, JSON and page; the script may be gone."""
     script = tmp_path / "train.py"
     script.write_text(MLP.read_text())
     card = ("--gpu", "t4", "--memory", "2GiB", "--reserved-by-others", "100MiB")
-    run = peaksight("run", *card, "--save", "run.capture", "--json", "run.json", script, *options)
+    run = peaksight("run", *card, "--save", "run.capture", "--json", "run.json", "--html", "run.html", script, *options)
     script.unlink()
-    report = peaksight("report", "run.capture", "--json", "report.json")
+    report = peaksight("report", "run.capture", "--json", "report.json", "--html", "report.html")
 
-    assert (tmp_path / "run.json").read_text() == (tmp_path / "report.json").read_text()
+    for kind in ("json", "html"):
+        assert (tmp_path / f"run.{kind}").read_text() == (tmp_path / f"report.{kind}").read_text()
     assert run.stdout.endswith(report.stdout)
     assert "predicted peak" in report.stdout.splitlines()[0]
     assert report.returncode == 0

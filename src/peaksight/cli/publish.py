@@ -22,12 +22,13 @@ class Destinations:
     """The files to write beside the report in the terminal, None where the option was not given."""
 
     json: Path | None = None
+    html: Path | None = None
     save: Path | None = None
     force: bool = False
 
     def check(self) -> None:
         """Raise UsageError for a file that exists, unless `force`, and for one that no folder can take."""
-        given = {"--json": self.json, "--save": self.save}
+        given = {"--json": self.json, "--html": self.html, "--save": self.save}
         for option, path in given.items():
             if path is None or path == STDOUT:
                 continue
@@ -48,8 +49,9 @@ def destination_options(command: Callable) -> Callable:
     """Give a command the options of `Destinations` that write a report."""
     for add_option in (
         click.option("--force", is_flag=True, help="Overwrite FILE if it exists."),
+        click.option("--html", type=FILE, metavar="FILE", help="Write the report as a web page in one file."),
         click.option(
-            "--json", type=_JSON, metavar="FILE", help="Write the report as JSON; - is stdout and nothing else."
+            "--json", type=_JSON, metavar="FILE", help="Write the report as JSON; - is all there is on stdout."
         ),
     ):
         command = add_option(command)
@@ -64,6 +66,8 @@ def publish(report: Report, to: Destinations, output: Output, *, shown: bool = T
         output.show(report)
     if to.json and to.json != STDOUT:
         write_file(to.json, lambda path: path.write_text(report_to_json(report), encoding="utf-8"), output)
+    if to.html:
+        write_file(to.html, lambda path: path.write_text(_page(report), encoding="utf-8"), output)
 
 
 def write_file(path: Path, write: Callable[[Path], Any], output: Output) -> None:
@@ -73,3 +77,10 @@ def write_file(path: Path, write: Callable[[Path], Any], output: Output) -> None
     except OSError as error:
         raise UsageError(f"Can't write {path}: {error.strerror}; choose another file.", slug="cannot-write") from error
     output.say(f"Wrote {path}")
+
+
+def _page(report: Report) -> str:
+    """The page; its libraries are imported here, for few reports are one."""
+    from peaksight.reporting.html import report_to_html
+
+    return report_to_html(report)

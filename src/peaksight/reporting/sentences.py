@@ -92,3 +92,25 @@ def _steps(count: int) -> str:
 
 def _article(name: str) -> str:
     return "an" if name.startswith(("NVIDIA", "A", "E", "I", "O", "U")) else "a"
+
+
+def peak_lines(peak: Peak) -> list[tuple[str, int, str]]:
+    """Each number of the peak with its name and what it means."""
+    lines = [
+        ("allocated", peak.allocated_bytes, moment(peak)),
+        ("reserved", peak.reserved_bytes, "what the job needs on the card"),
+        ("requested", peak.requested_bytes, "before rounding to blocks"),
+        ("process", peak.process_bytes, "with the CUDA context, as nvidia-smi counts"),
+    ]
+    return [(name, num_bytes, note) for name, num_bytes, note in lines if num_bytes is not None]
+
+
+def footer(report: Report) -> tuple[str, ...]:
+    """Versions, how the run ended, how long it took."""
+    versions = f"torch {report.torch}", f"device rules {report.device_rules}"
+    return *versions, ending(report), f"{report.seconds:.1f} s"
+
+
+def blocks(count: int) -> str:
+    """`1 block`, `12 blocks`."""
+    return "1 block" if count == 1 else f"{count} blocks"

@@ -160,7 +160,7 @@ def _ends(rows: list, count: int) -> list:
 
 
 def _words(row: Row) -> str:
-    return row.category.replace("_", " ")
+    return row.category_words
 
 
 def _blocks(count: int) -> Text:
