@@ -67,7 +67,7 @@ def publish(report: Report, to: Destinations, output: Output, *, shown: bool = T
     if to.json and to.json != STDOUT:
         write_file(to.json, lambda path: path.write_text(report_to_json(report), encoding="utf-8"), output)
     if to.html:
-        write_file(to.html, lambda path: path.write_text(_page(report), encoding="utf-8"), output)
+        write_file(to.html, lambda path: path.write_bytes(_page(report).encode(errors="replace")), output)
 
 
 def write_file(path: Path, write: Callable[[Path], Any], output: Output) -> None:

@@ -13,6 +13,7 @@ from peaksight import __version__
 from peaksight.errors import CaptureFileError
 from peaksight.records.capture import Capture
 from peaksight.records.columns import from_columns, row_type, to_columns
+from peaksight.records.encoding import encode_json
 
 FORMAT: Final = "peaksight.capture"
 VERSION: Final = 1
@@ -109,7 +110,7 @@ def _lines(captures: Sequence[Capture], room: Any) -> Iterator[bytes]:
 
 
 def _line(content: Any) -> bytes:
-    return msgspec.json.encode(content) + b"\n"
+    return encode_json(content) + b"\n"
 
 
 def _read_head(path: Path) -> _Head:

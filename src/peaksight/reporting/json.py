@@ -3,11 +3,12 @@
 import msgspec
 
 from peaksight.records import Report
+from peaksight.records.encoding import encode_json
 
 
 def report_to_json(report: Report) -> str:
     """`report` as indented JSON that ends in a newline; unknown values are null."""
-    return _indented(msgspec.json.encode(report))
+    return _indented(encode_json(report))
 
 
 def report_from_json(text: str | bytes) -> Report:

@@ -71,6 +71,18 @@ def test_any_capture_survives(captures, tmp_path):
     assert read_capture_file(path, Room) == (tuple(captures), ROOM)
 
 
+def test_a_file_name_that_is_not_utf8(tmp_path):
+    """Its odd bytes become question marks, wherever the name stands."""
+    name = b"caf\xe9.py".decode(errors="surrogateescape")
+    path = tmp_path / "odd.capture"
+    odd = replace(CAPTURE, argv=(name,), allocations=(replace(CAPTURE.allocations[0], source=name),))
+    write_capture_file(path, [odd], ROOM)
+    ((read,), _) = read_capture_file(path, Room)
+
+    assert (read.argv, read.allocations[0].source) == (("caf?.py",), "caf?.py")
+    assert read.steps == CAPTURE.steps
+
+
 def test_rows_beyond_a_line_are_kept(tmp_path, monkeypatch):
     """A long table takes several lines."""
     monkeypatch.setattr("peaksight.records.capture_file._ROWS_A_LINE", 2)

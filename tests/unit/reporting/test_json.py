@@ -39,6 +39,13 @@ def test_a_report_survives_the_round_trip():
     assert report_from_json(report_to_json(REPORT)) == REPORT
 
 
+def test_a_file_name_that_is_not_utf8():
+    """It can't be written as it is: JSON is UTF-8."""
+    report = report_of(argv=(b"caf\xe9.py".decode(errors="surrogateescape"),))
+
+    assert report_from_json(report_to_json(report)) == report_of(argv=("caf?.py",))
+
+
 def test_the_schema_name_comes_first():
     """A reader knows by the first key what follows; the order of keys is the record's."""
     assert report_to_json(REPORT).startswith('{\n  "schema": "peaksight.report/1"')
