@@ -1,6 +1,7 @@
 """`peaksight report`: GIVEN a saved run, THEN its report again, without the script and without torch."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -80,6 +81,18 @@ def test_torch_is_not_imported(saved):
     done = subprocess.run([sys.executable, "-c", code, saved], capture_output=True, text=True, check=True)
 
     assert done.stderr.strip() == "set()"
+
+
+def test_a_file_name_that_is_not_utf8():
+    """GIVEN such a name and a strict stdout, THEN question marks for its odd bytes."""
+    code = (
+        "from peaksight.cli.output import Output; from helpers import report_of; "
+        "Output().show(report_of(steps=(), argv=(), torch=chr(0xdce9)))"
+    )
+    environment = os.environ | {"PYTHONIOENCODING": "utf-8:strict", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+
+    assert "torch ?" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 
 from rich.console import Console
 
@@ -28,7 +29,9 @@ class Output:
         print(text, end="", file=self._stdout, flush=True)
 
     def show(self, report: Report) -> None:
-        """The report on stdout, for a person."""
+        """The report on stdout, for a person; a file name that its encoding cannot show has question marks."""
+        if isinstance(self._stdout, TextIOWrapper):
+            self._stdout.reconfigure(errors="replace")
         render_report(report, Console(file=self._stdout, highlight=False))
 
 
