@@ -8,7 +8,7 @@ FLAGS = {
     "run": "--gpu --memory --reserved-by-others --torch --steps --save --json --html --force -m",
     "report": "--json --html --force",
     "replay": "",
-    "gpus": "--json",
+    "gpus": "--mig --json",
 }
 
 

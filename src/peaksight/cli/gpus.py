@@ -1,34 +1,58 @@
 """`peaksight gpus`: the cards it knows."""
 
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
 import click
 import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from peaksight.gpus import Card, known_cards
+from peaksight.gpus import Card, known_cards, known_slices, room_on
 from peaksight.units import format_bytes
+
+_NUMBERS = ("memory", "usable", "SMs", "compute")
+# What torch prints in front of and behind the words that matter here.
+_BRANDS = re.compile("^NVIDIA (GeForce )?| MIG .*$")
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print every fact of every card as JSON.")
-def gpus(as_json: bool) -> None:
-    """List the cards that --gpu takes."""
+@click.option("--mig", is_flag=True, help="List the slices of Multi-Instance GPU instead of whole cards.")
+@click.option("--json", "as_json", is_flag=True, help="Print every fact of every card and slice as JSON.")
+def gpus(mig: bool, as_json: bool) -> None:
+    """List the cards that --gpu takes, with what a process can use of each beside its CUDA context."""
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(known_cards()), indent=2))
+        facts = [_facts(card) for card in known_cards() + known_slices()]
+        click.echo(msgspec.json.format(msgspec.json.encode(facts), indent=2))
     else:
-        Console(highlight=False).print(_table())
+        Console(highlight=False).print(_table(known_slices() if mig else known_cards()))
 
 
-def _table() -> Table:
-    table = Table(box=None, header_style="dim")
-    for title in ("name", "card", "memory", "SMs", "compute"):
-        table.add_column(title, justify="right" if title in ("memory", "SMs") else "left", no_wrap=title == "name")
-    for card in known_cards():
+def _facts(card: Card) -> dict[str, Any]:
+    """The table's facts and those computed from them."""
+    room = room_on(card)
+    return asdict(card) | {
+        "threads_per_multi_processor": card.threads_per_multi_processor,
+        "context_bytes": room.context_bytes,
+        "context_margin_bytes": room.context_margin_bytes,
+        "usable_bytes": room.usable_bytes,
+    }
+
+
+def _table(cards: Sequence[Card]) -> Table:
+    table = Table(box=None, header_style="dim", padding=(0, 1))
+    for title in ("name", "card", *_NUMBERS):
+        is_number = title in _NUMBERS
+        table.add_column(title, justify="right" if is_number else "left", no_wrap=is_number or title == "name")
+    for card in cards:
         table.add_row(*_row(card))
     return table
 
 
 def _row(card: Card) -> tuple[str, ...]:
     major, minor = card.capability
-    total = format_bytes(card.total_bytes)
-    return card.name, card.product_name, total, str(card.multi_processor_count), f"{major}.{minor}"
+    sizes = (format_bytes(card.total_bytes), format_bytes(room_on(card).usable_bytes))
+    words = _BRANDS.sub("", card.product_name)
+    return card.name, words, *sizes, str(card.multi_processor_count), f"{major}.{minor}"

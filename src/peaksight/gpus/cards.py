@@ -1,23 +1,23 @@
-"""Reads the table of cards and finds one by name."""
+"""Reads the table of cards."""
 
-import re
 import tomllib
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 
-from peaksight.errors import UsageError
+# CUDA C++ Programming Guide, technical specifications per compute capability; every other one holds 2048.
+_FEWER_THREADS = {(7, 5): 1024, (8, 6): 1536, (8, 7): 1536, (8, 9): 1536, (12, 0): 1536, (12, 1): 1536}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """What is known of one card.
+    """What is known of one card, or of one slice that Multi-Instance GPU cuts out of it.
 
-    `name` is what `--gpu` takes, `product_name` what `torch.cuda.get_device_name` prints, `total_bytes` what torch
-    reports as `total_memory`; `source` says how that number is known. `half_flop_per_second` is the dense rate of
-    the tensor cores with fp32 accumulation: bf16 from capability 8.0 on, fp16 before. `context_bytes` is what
-    nvidia-smi shows for a process with a bare CUDA context, None where nobody measured it.
+    `name` is what `--gpu` takes, `aliases` are other names it goes by, `product_name` is what
+    `torch.cuda.get_device_name` prints, `total_bytes` what torch reports as `total_memory`; `source` says how that
+    number is known. `half_flop_per_second` is the dense rate of the tensor cores with fp32 accumulation, bf16 from
+    capability 8.0 on, fp16 before, and without tensor cores the fp32 rate. `context_bytes` is what nvidia-smi shows
+    for a process with a bare CUDA context, None where nobody measured it. `mig_profile` is that of a slice.
     """
 
     name: str
@@ -30,36 +30,27 @@ class Card:
     fp32_flop_per_second: float
     l2_bytes: int
     source: str
+    aliases: tuple[str, ...] = ()
     context_bytes: int | None = None
+    mig_profile: str | None = None
+
+    @property
+    def threads_per_multi_processor(self) -> int:
+        """The threads that one multiprocessor can hold: `cudaDeviceProp.maxThreadsPerMultiProcessor`."""
+        return _FEWER_THREADS.get(self.capability, 2048)
 
 
 @cache
 def known_cards() -> tuple[Card, ...]:
-    """Every card of the table, in its order."""
-    table = tomllib.loads((files("peaksight.gpus") / "cards.toml").read_text(encoding="utf-8"))
-    return tuple(
-        Card(**{**facts, "name": name, "capability": tuple(facts["capability"])}) for name, facts in table.items()
-    )
+    """Every whole card, in the order of the table."""
+    return tuple(_card(name, facts) for name, facts in read_table("cards.toml").items())
 
 
-def find_card(name: str) -> Card:
-    """The card called `name`: as `--gpu` takes it or as torch prints it, in any case; UsageError for an unknown one."""
-    by_name = {_normalize(known): card for card in known_cards() for known in (card.name, card.product_name)}
-    if card := by_name.get(_normalize(name)):
-        return card
-    raise UsageError(
-        f"Unknown GPU {name!r}{_hint(name.lower())}: `peaksight gpus` lists the known ones; for another card, name "
-        "a near one and give its size with --memory.",
-        slug="unknown-gpu",
-    )
+def _card(name: str, facts: dict) -> Card:
+    pairs = {key: tuple(facts[key]) for key in ("capability", "aliases") if key in facts}
+    return Card(**{**facts, **pairs, "name": name})
 
 
-def _hint(name: str) -> str:
-    """Up to three names of the table that `name` may have meant, as the rest of a sentence."""
-    names = [card.name for card in known_cards()]
-    nearest = [known for known in names if name and name in known] or get_close_matches(name, names, cutoff=0.5)
-    return f" (did you mean {' or '.join(nearest[:3])}?)" if nearest else ""
-
-
-def _normalize(name: str) -> str:
-    return re.sub(r"[\s_-]+", "", name.lower())
+def read_table(name: str) -> dict[str, dict]:
+    """The sections of the TOML file `name` beside this module."""
+    return tomllib.loads((files("peaksight.gpus") / name).read_text(encoding="utf-8"))

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from peaksight.errors import UsageError
-from peaksight.gpus.cards import Card, find_card
+from peaksight.gpus.cards import Card
+from peaksight.gpus.names import find_card
 
 _DRIVER = Path("/proc/driver/nvidia/gpus")
 
@@ -11,13 +12,17 @@ _DRIVER = Path("/proc/driver/nvidia/gpus")
 def installed_card(driver: Path = _DRIVER) -> Card | None:
     """The first card that the Linux driver lists under `driver`; None without one, or when the table lacks it.
 
-    Reading the driver's files creates no CUDA context, so a busy card is not disturbed.
+    UsageError for a card that is sold in several sizes under one name. Reading the driver's files creates no CUDA
+    context, so a busy card is not disturbed.
     """
     for information in sorted(driver.glob("*/information")):
         try:
             return find_card(_model(information.read_text(encoding="utf-8")))
-        except (OSError, UsageError):
+        except OSError:
             continue
+        except UsageError as error:
+            if error.slug != "unknown-gpu":
+                raise
     return None
 
 

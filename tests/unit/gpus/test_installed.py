@@ -1,5 +1,8 @@
 """The card of this machine, read from the driver's files."""
 
+import pytest
+
+from peaksight.errors import UsageError
 from peaksight.gpus import installed_card
 
 
@@ -23,6 +26,12 @@ def test_a_card_outside_the_table_is_passed_over(tmp_path):
     driver = driver_with(tmp_path, "Quadro K600", "Tesla T4")
 
     assert installed_card(driver).name == "t4"
+
+
+def test_a_card_of_two_sizes_is_not_guessed(tmp_path):
+    """The driver's file does not say which RTX 4060 Ti it is."""
+    with pytest.raises(UsageError, match="rtx-4060ti-16gb or rtx-4060ti-8gb"):
+        installed_card(driver_with(tmp_path, "NVIDIA GeForce RTX 4060 Ti"))
 
 
 def test_no_driver_means_no_card(tmp_path):
