@@ -27,7 +27,7 @@ def test_the_process_is_unknown_where_the_context_is_not_measured():
     report = build_report(capture_of(allocation_of(MIB, born=1)), find_card("t4"))
 
     assert report.peak.process_bytes is None
-    assert {"context-estimated", "loaded-kernels"} == {unknown.slug for unknown in report.not_simulated}
+    assert {"context-estimated"} == {unknown.slug for unknown in report.not_simulated}
 
 
 def test_what_nothing_computes_is_null():

@@ -52,24 +52,17 @@ def test_cached_memory_is_given_back_before_failing():
     assert first_failure(capture, GIB + 100 * MIB) is None
 
 
-def test_a_run_within_the_reach_of_loaded_kernels_is_likely_to_fit():
-    """200 MiB to spare are less than CUDA was seen to take for kernels."""
-    verdict = judge(capture_of(allocation_of(2 * GIB, born=1)), h100_with(2 * GIB + 200 * MIB))
-
-    assert (verdict.fits, verdict.oom) == (None, None)
-
-
 @pytest.mark.parametrize(("slug", "fits"), [("linalg-workspace", None), ("unknown-operator", None), ("draws", True)])
 def test_only_unknown_workspaces_make_the_answer_doubtful(slug, fits):
     """A workspace of unknown size may take the last GiB; an approximation without memory may not."""
     unknown = Approximation(slug=slug, what="", bytes=None)
     capture = capture_of(allocation_of(2 * GIB, born=1), not_simulated=(unknown,))
 
-    assert judge(capture, h100_with(3 * GIB)).fits is fits
+    assert judge(capture, h100_with(3 * GIB - MIB)).fits is fits
 
 
 def test_an_estimated_context_makes_a_near_miss_likely():
-    """The T4's context is scaled from the H100's; half of it less would let the run through."""
+    """The T4's context is not measured; 64 MiB less would let the run through."""
     room = room_on(T4)
     verdict = judge(capture_of(allocation_of(room.usable_bytes + 20 * MIB, born=1)), room)
 
