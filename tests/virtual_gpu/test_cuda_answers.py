@@ -29,7 +29,9 @@ def test_which_card(virtual_gpu):
 @pytest.mark.parametrize(("name", "capability", "has_bf16"), [("t4", (7, 5), False), ("rtx-4090", (8, 9), True)])
 def test_other_cards(name, capability, has_bf16):
     """Each card answers for itself."""
+    threads = find_card(name).threads_per_multi_processor
     with card_of(name):
+        assert threads == torch.cuda.get_device_properties(0).max_threads_per_multi_processor
         assert capability == torch.cuda.get_device_capability()
         assert has_bf16 == torch.cuda.is_bf16_supported(including_emulation=False)
 

@@ -57,7 +57,7 @@ def device_answers(card: Card) -> dict[str, Any]:
         multi_processor_count=card.multi_processor_count,
         L2_cache_size=card.l2_bytes,
         warp_size=32,
-        max_threads_per_multi_processor=2048 if major >= 8 and minor != 6 and minor != 9 else 1536,
+        max_threads_per_multi_processor=card.threads_per_multi_processor,
         regs_per_multiprocessor=65536,
         is_integrated=False,
         is_multi_gpu_board=False,

@@ -11,6 +11,8 @@ DEFAULT_CUDA = "13.0"
 CUDNN = {(2, 11): 91900, (2, 12): 92000, (2, 13): 92000, (2, 14): 92400}
 CUDNN_OF_CUDA_12_6 = 91002
 OLDEST, NEWEST = (2, 11), (2, 14)
+# CUDA 13 has no code for cards before Turing, so its wheels do not run on them; those for CUDA 12.6 do.
+OLDEST_CAPABILITY_OF_CUDA_13 = (7, 5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,17 @@ class DeviceRules:
     def cudnn(self) -> int:
         """The version of cuDNN that the build brings, as `torch.backends.cudnn.version()` says it."""
         return CUDNN_OF_CUDA_12_6 if self.cuda.startswith("12.6") else CUDNN[self.torch]
+
+    @property
+    def warning(self) -> str | None:
+        """What to tell the person when this build does not run on the card at all."""
+        if int(self.cuda.partition(".")[0]) < 13 or self.capability >= OLDEST_CAPABILITY_OF_CUDA_13:
+            return None
+        major, minor = self.capability
+        return (
+            f"torch {self.build} does not run on a card of compute capability {major}.{minor}, for CUDA 13 begins with "
+            f"7.5; for a build that does, pass --torch {self.torch[0]}.{self.torch[1]}+cu126"
+        )
 
 
 def rules_for(build: str, card: Card) -> DeviceRules:

@@ -35,6 +35,8 @@ def simulate(
         print(f"peaksight: {warning}", file=sys.stderr)
     started = time.perf_counter()
     rules = rules_for(device_rules or torch.__version__, card)
+    if warning := rules.warning:
+        print(f"peaksight: {warning}", file=sys.stderr)
     with Scratch() as scratch:
         gpu = VirtualGpu(
             card,
