@@ -31,8 +31,10 @@ class Block:
     `prev` and `next` are the neighbours in the same segment. Splitting keeps the left part in this object, merging
     keeps the left object, so the first block of a segment is the same object for as long as the segment lives.
     `page_size` are the bytes that an expandable segment maps as one; 0 in a classic segment. `gc_count_base` is how
-    often its pool had been searched when the block came into it.
+    often its pool had been searched when the block came into it, and only there to read while it is in it.
     """
+
+    gc_count_base: int
 
     __slots__ = (
         "address",
@@ -58,7 +60,6 @@ class Block:
         self.pool = pool
         self.state = state
         self.page_size = page_size
-        self.gc_count_base = 0
         self.prev: Block | None = None
         self.next: Block | None = None
 

@@ -62,12 +62,15 @@ class CachingAllocator(ReportedStatistics):
         )
         self._statistics.max_split_size = settings.max_split_size_bytes or _UNLIMITED
         self._had_expandable_segments = False
+        if settings.per_process_memory_fraction < 1:
+            self._device.set_memory_fraction(settings.per_process_memory_fraction)
         self.apply(settings)
 
     def apply(self, settings: Settings) -> None:
         """Go on under `settings`, as after `torch.cuda.memory._set_allocator_settings`.
 
-        Segments that exist stay as they are. A memory fraction below 1 becomes the cap; 1 leaves the cap alone.
+        Segments that exist stay as they are, and so does the cap: as in C++, `per_process_memory_fraction` sets it
+        only for an allocator that begins.
         """
         self._settings = settings
         self._had_expandable_segments |= settings.expandable_segments
@@ -76,8 +79,6 @@ class CachingAllocator(ReportedStatistics):
         self._max_split_size = settings.max_split_size
         divisions = settings.roundup_power2_divisions
         self._round_size = partial(roundup_power2, divisions) if max(divisions) > 1 else round_size
-        if settings.per_process_memory_fraction < 1:
-            self._device.set_memory_fraction(settings.per_process_memory_fraction)
         self._choose_search()
 
     def set_memory_fraction(self, fraction: float) -> None:

@@ -14,8 +14,8 @@ class DeviceOutOfMemory(Exception):
     """The device cannot serve an allocation, even after every cached segment was released.
 
     `requested_bytes` is what the tensor asked for, `segment_bytes` what the device was asked for (the figure in
-    PyTorch's message); the others are those of the allocator at that moment. `is_rejected` is set where
-    `throw_on_cudamalloc_oom` refused it before anything was released.
+    PyTorch's message); the others are those of the allocator at that moment. `is_rejected` where
+    `throw_on_cudamalloc_oom` refused the request before anything was released, in other words than usual.
     """
 
     def __init__(
@@ -84,6 +84,10 @@ class DeviceMemory:
     def allows(self, segment_size: int) -> bool:
         """Whether PyTorch asks the device for `segment_size` bytes: not beyond `allowed_bytes`."""
         return self.allowed_bytes is None or self.reserved_bytes + segment_size <= self.allowed_bytes
+
+    def is_within(self, fraction: float, segment_size: int) -> bool:
+        """Whether `segment_size` bytes more leave what is reserved within `fraction` of the device's memory."""
+        return self._total_bytes is None or self.reserved_bytes + segment_size <= int(fraction * self._total_bytes)
 
     def reserve(self, pool: BlockPool, size: int) -> bool:
         """Take `size` bytes for `pool`, as cudaMalloc or cuMemMap; False if the device has not so many left."""

@@ -76,12 +76,18 @@ class BlockSource:
         )
 
     def _try_alloc_block(self, pool: BlockPool, stream: int, size: int, nbytes: int) -> Block | None:
-        if self._device.allows(self._allocation_size(size)):
-            return self.segments.alloc_block(pool, stream, size)
+        """One attempt, `alloc_block` in C++: the cap, the rejection ahead of time, the device."""
+        if not self._device.allows(self._allocation_size(size)):
+            return None
         if self._settings.throw_on_cudamalloc_oom:
+            self._reject_beyond_fraction(size, nbytes)
+        return self.segments.alloc_block(pool, stream, size)
+
+    def _reject_beyond_fraction(self, size: int, nbytes: int) -> None:
+        """As in C++, this looks at the fraction in the settings, not at the cap, which has let the request pass."""
+        if not self._device.is_within(self._settings.per_process_memory_fraction, self._allocation_size(size)):
             self._statistics.num_oom_rejections += 1
             raise self._out_of_memory(size, nbytes, is_rejected=True)
-        return None
 
     def _alloc_after_oversize_release(self, pool: BlockPool, stream: int, size: int, nbytes: int) -> Block | None:
         max_split_size = self._settings.max_split_size_bytes

@@ -109,10 +109,11 @@ class DeviceStatistics:
             stat.reset_peak()
 
     def reset_accumulated(self) -> None:
-        """Let every sum start again at zero, as `resetAccumulatedStats`: the device calls are not reset."""
+        """Let every sum and every counter start again at zero, as `resetAccumulatedStats`."""
         for _, stat in self._named_stats():
             stat.reset_accumulated()
-        self.num_alloc_retries = self.num_ooms = 0
+        for counter in _COUNTERS:
+            setattr(self, counter, 0)
 
     def flatten(self) -> dict[str, int]:
         """Every count under its key in `torch.cuda.memory_stats()`, sorted."""
@@ -122,6 +123,7 @@ class DeviceStatistics:
             for metric in ("current", "peak", "allocated", "freed")
         }
         flat |= {counter: getattr(self, counter) for counter in _COUNTERS}
+        flat["max_split_size"] = self.max_split_size
         return dict(sorted(flat.items()))
 
     def _named_stats(self) -> Iterator[tuple[str, Stat]]:
@@ -139,5 +141,4 @@ _COUNTERS = (
     "num_device_alloc",
     "num_device_free",
     "num_oom_rejections",
-    "max_split_size",
 )
