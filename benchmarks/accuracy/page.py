@@ -8,9 +8,12 @@ from statistics import median
 from benchmarks.accuracy.predictions import Prediction
 from benchmarks.accuracy.scores import Score, score
 from benchmarks.accuracy.workloads import TORCH
-from peaksight.units import GIB
+from peaksight.units import GIB, MIB
 
-COLUMNS = ("workload", "allocated", "measured", "error", "reserved", "measured", "error", "lines", "seconds")
+COLUMNS = (
+    "workload", "allocated", "measured", "error", "reserved", "measured", "error", "process", "measured", "error",
+    "lines", "seconds",
+)  # fmt: skip
 INTRODUCTION = """\
 # Accuracy
 
@@ -20,6 +23,8 @@ with what one did.
 - Measured: {device}, torch {measured_torch}, {libraries}.
 - Predicted on {today}: torch {torch} with `--torch {rules}`, the same libraries.
 - Sizes are peaks in GiB. An error is (predicted - measured) / measured.
+- *process* is what nvidia-smi shows of the process at its end, when all that it ever reserved still is: the CUDA
+  context, loaded kernels, handles of libraries, and reserved memory.
 - *lines* is the part of the bytes alive at the measured peak that the prediction puts on the same line of the script.
   Bytes whose measurement names no line, as in the backward, are left out."""
 LIBRARIES = ("transformers", "timm", "peft", "accelerate")
@@ -49,6 +54,8 @@ def _summary(predictions: Sequence[Prediction], scores: Sequence[Score]) -> str:
     if scores:
         lines.append(_spread("allocated", [(s.allocated_error, s.name) for s in scores]))
         lines.append(_spread("reserved", [(s.reserved_error, s.name) for s in scores]))
+        lines.append(_spread("process", [(s.process_error, s.name) for s in scores]))
+        lines.append(_outside(scores))
     return "\n".join(f"- {line}" for line in lines)
 
 
@@ -57,6 +64,15 @@ def _spread(what: str, errors: list[tuple[float, str]]) -> str:
     worst, name = max(errors, key=lambda error: abs(error[0]))
     within = ", ".join(f"{sum(size <= bound for size in sizes)} within {bound:.0%}" for bound in (0.01, 0.02, 0.05))
     return f"{what}: median error {median(sizes):.2%}, {within}, worst {worst:+.2%} ({name})."
+
+
+def _outside(scores: Sequence[Score]) -> str:
+    worst = max(scores, key=lambda score: abs(score.outside_error_bytes))
+    middle = median(abs(score.outside_error_bytes) for score in scores)
+    return (
+        f"process without reserved memory: median error {middle / MIB:.0f} MiB, "
+        f"worst {worst.outside_error_bytes / MIB:+.0f} MiB ({worst.name})."
+    )
 
 
 def _table(scores: Iterable[Score]) -> str:
@@ -75,6 +91,9 @@ def _row(score: Score) -> tuple[str, ...]:
         f"{score.predicted_reserved_bytes / GIB:.3f}",
         f"{score.measured_reserved_bytes / GIB:.3f}",
         f"{score.reserved_error:+.2%}",
+        f"{score.predicted_process_bytes / GIB:.3f}",
+        f"{score.measured_process_bytes / GIB:.3f}",
+        f"{score.process_error:+.2%}",
         "" if score.line_share is None else f"{score.line_share:.0%}",
         f"{score.seconds:.0f}",
     )

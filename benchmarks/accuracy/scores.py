@@ -12,8 +12,9 @@ from peaksight.records import Phase, Report
 class Score:
     """Peaks in bytes, errors as fractions of the measured peak.
 
-    `line_share` is the part of the measured live set that the prediction puts on the same line of the script. Only
-    bytes whose measurement names a line count: allocations of the backward have none.
+    The process is what nvidia-smi shows at the end, when everything that was ever reserved still is. `line_share` is
+    the part of the measured live set that the prediction puts on the same line of the script. Only bytes whose
+    measurement names a line count: allocations of the backward have none.
     """
 
     name: str
@@ -21,6 +22,8 @@ class Score:
     measured_allocated_bytes: int
     predicted_reserved_bytes: int
     measured_reserved_bytes: int
+    predicted_process_bytes: int
+    measured_process_bytes: int
     line_share: float | None
     seconds: float
 
@@ -34,6 +37,17 @@ class Score:
         """Signed; positive where the prediction is too high."""
         return self.predicted_reserved_bytes / self.measured_reserved_bytes - 1
 
+    @property
+    def process_error(self) -> float:
+        """Signed; positive where the prediction is too high."""
+        return self.predicted_process_bytes / self.measured_process_bytes - 1
+
+    @property
+    def outside_error_bytes(self) -> int:
+        """Of what the process holds beside reserved memory: context, kernels and handles."""
+        predicted = self.predicted_process_bytes - self.predicted_reserved_bytes
+        return predicted - (self.measured_process_bytes - self.measured_reserved_bytes)
+
 
 def score(prediction: Prediction) -> Score:
     """Compare the report of `prediction`, which must have one, with the measurement."""
@@ -45,6 +59,8 @@ def score(prediction: Prediction) -> Score:
         measured_allocated_bytes=workload.measured["peak_allocated"],
         predicted_reserved_bytes=report.peak.reserved_bytes,
         measured_reserved_bytes=workload.measured["peak_reserved"],
+        predicted_process_bytes=report.peak.process_bytes,
+        measured_process_bytes=workload.measured["nvml_process"],
         line_share=_line_share(report, workload),
         seconds=prediction.seconds,
     )

@@ -9,12 +9,14 @@ from helpers import holder_of, peak_of, report_of
 from peaksight.records import Category, Phase
 
 
-def prediction_of(*holders, allocated_bytes=110, reserved_bytes=180, live_at_peak=()):
-    """A prediction of a workload that the GPU measured at 100 bytes allocated, 200 reserved."""
-    measured = {"peak_allocated": 100, "peak_reserved": 200, "live_at_peak": live_at_peak}
+def prediction_of(*holders, allocated_bytes=110, reserved_bytes=180, process_bytes=450, live_at_peak=()):
+    """A prediction of a workload that the GPU measured at 100 bytes allocated, 200 reserved, 500 of the process."""
+    measured = {"peak_allocated": 100, "peak_reserved": 200, "nvml_process": 500, "live_at_peak": live_at_peak}
     return Prediction(
         workload=Workload(name="small", words=("train.py",), measured=measured),
-        report=report_of(*holders, peak=peak_of(allocated_bytes, reserved_bytes=reserved_bytes)),
+        report=report_of(
+            *holders, peak=peak_of(allocated_bytes, reserved_bytes=reserved_bytes, process_bytes=process_bytes)
+        ),
         failure="",
         seconds=1.0,
     )
@@ -26,6 +28,12 @@ def test_errors_are_signed():
 
     assert pytest.approx(0.1) == errors.allocated_error
     assert pytest.approx(-0.1) == errors.reserved_error
+    assert pytest.approx(-0.1) == errors.process_error
+
+
+def test_the_process_without_its_reserved_memory():
+    """270 of 450 bytes predicted, 300 of 500 measured."""
+    assert score(prediction_of()).outside_error_bytes == -30
 
 
 def test_bytes_on_the_wrong_line_do_not_count():
