@@ -15,6 +15,7 @@ from peaksight.virtual_gpu import (
     cuda_answers,
     data_loading,
     dynamo,
+    loading,
     modules,
     optimizers,
     saving,
@@ -104,6 +105,7 @@ class VirtualGpu:
         optimizers.install(patches, self.loop, parameters)
         backward.install(patches, requests, self.loop, self.ledger, parameters)
         data_loading.install(patches)
+        loading.install(patches, self._files, self.ledger)
         saving.install(patches, self._files, self.loop)
         copies.install(patches)
         patches.enter_context(requests)

@@ -13,6 +13,7 @@ from peaksight.virtual_gpu import values
 from peaksight.virtual_gpu.cache_key import cache_key
 from peaksight.virtual_gpu.devices import PRIM_DEVICE, cpp_device, for_python
 from peaksight.virtual_gpu.in_place import in_place_of
+from peaksight.virtual_gpu.mapped import copies_mapped
 from peaksight.virtual_gpu.making import is_parameter_in_the_making
 from peaksight.virtual_gpu.torch_private import (
     FakeTensor,
@@ -96,7 +97,7 @@ class VirtualGpuMode(FakeTensorMode):
             if out is not NotImplemented:
                 return out
         if self._leaves_the_card(func, args, kwargs):
-            return values.host_copy(args[0]).to(kwargs.get("dtype") or args[0].dtype)
+            return values.host_copy(args[0], kwargs.get("dtype"))
         out = self._run_fake(func, types, args, kwargs)
         if out is NotImplemented:
             return out
@@ -157,13 +158,15 @@ class VirtualGpuMode(FakeTensorMode):
         self._observer.made_up("shape")
 
     def _leaves_the_card(self, func: Any, args: Any, kwargs: dict) -> bool:
-        """A device-to-host copy of anything but a module's own tensors, which stay fake."""
+        """A device-to-host copy of anything but a module's own tensors and those of weights in the making."""
         device = kwargs.get("device")
         return (
             func is aten._to_copy.default
             and device is not None
             and device.type == "cpu"
             and not self.moving_modules
+            and isinstance(args[0], FakeTensor)
+            and args[0].fake_device.type != "cpu"
             and not isinstance(args[0], nn.Parameter)
         )
 
@@ -190,7 +193,7 @@ def _concerns_the_card(func: Any, types: Any, args: Any, kwargs: dict) -> bool:
     device = kwargs.get("device")
     if device is not None and device.type != "cpu":
         return True
-    return is_parameter_in_the_making(func, args)
+    return copies_mapped(func, args) or is_parameter_in_the_making(func, args)
 
 
 def _draws(func: Any) -> bool:

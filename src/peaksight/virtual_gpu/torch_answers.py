@@ -10,7 +10,7 @@ from peaksight.virtual_gpu.devices import PRIM_DEVICE, cpp_device
 from peaksight.virtual_gpu.ledger import Ledger
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.source_lines import SourceLines
-from peaksight.virtual_gpu.torch_private import FakeTensor, default_device, fake_tensor, subclasses
+from peaksight.virtual_gpu.torch_private import FakeTensor, StorageBase, default_device, fake_tensor, subclasses
 
 
 class _NobodysTensor:
@@ -54,7 +54,7 @@ def _answer_addresses(patches: Patches) -> None:
     real = torch.UntypedStorage.data_ptr
 
     def storage_address(storage: torch.UntypedStorage) -> int:
-        return storage._cdata if storage.device.type == "meta" else real(storage)
+        return storage._cdata if _has_no_data(storage) else real(storage)
 
     def tensor_address(tensor: FakeTensor) -> int:
         return tensor.untyped_storage()._cdata + tensor.storage_offset() * tensor.itemsize
@@ -63,13 +63,17 @@ def _answer_addresses(patches: Patches) -> None:
     patches.set(FakeTensor, "data_ptr", tensor_address)
 
 
+def _has_no_data(storage: Any) -> bool:
+    return StorageBase.device.__get__(storage).type == "meta"
+
+
 def _follow_storages(patches: Patches, ledger: Ledger) -> None:
     """`storage.resize_` is no operator: FSDP and hand-written offloading free tensors by it."""
     resize = torch.UntypedStorage.resize_
 
     def followed(storage: torch.UntypedStorage, size: int) -> torch.UntypedStorage:
         resized = resize(storage, size)
-        if storage.device.type == "meta":
+        if _has_no_data(storage):
             ledger.resized(storage, "storage.resize_")
         return resized
 

@@ -11,9 +11,11 @@ from pathlib import Path
 from types import FrameType
 
 import torch
+import torch._guards as guards
 import torch._subclasses as subclasses
 import torch._subclasses.fake_tensor as fake_tensor
 import torch.optim.optimizer as optimizer_module
+import torch.serialization as serialization
 import torch.utils._device as device_module
 import torch.utils._foreach_utils as foreach_utils
 import torch.utils.data.dataloader as dataloader_module
@@ -31,6 +33,7 @@ __all__ = [
     "BypassDispatchCache",
     "FakeTensor",
     "FakeTensorMode",
+    "StorageBase",
     "autocast_excluded",
     "below_autograd",
     "called_by_engine",
@@ -42,6 +45,7 @@ __all__ = [
     "foreach_utils",
     "function_mode_stack",
     "function_modes_off",
+    "guards",
     "is_composite",
     "is_last_reference",
     "lacks_fake_kernel",
@@ -50,6 +54,7 @@ __all__ = [
     "no_dispatch",
     "optimizer_module",
     "sdp_priority",
+    "serialization",
     "set_sdp_priority",
     "subclasses",
     "suggest_memory_format",
@@ -77,6 +82,11 @@ PROBES: tuple[tuple[object, str], ...] = (
     (torch._C, "_get_sdp_priority_order"),
     (torch._C, "_set_sdp_priority_order"),
     (torch._C, "_conv_determine_backend_memory_format"),
+    (guards, "active_fake_mode"),
+    (guards, "detect_fake_mode"),
+    (serialization, "_is_zipfile"),
+    (serialization, "_should_read_directly"),
+    (torch.UntypedStorage, "_set_from_file"),
     (dataloader_module, "_BaseDataLoaderIter"),
     (dataloader_module, "_SingleProcessDataLoaderIter"),
 )
@@ -87,6 +97,7 @@ DISPATCH_FILES = frozenset(
     for name in ("_subclasses/fake_tensor.py", "utils/_stats.py", "_compile.py", "_dynamo/eval_frame.py")
 )
 BypassDispatchCache = fake_tensor._BypassDispatchCache
+StorageBase = torch._C.StorageBase
 current_autograd_node = torch._C._current_autograd_node
 function_mode_stack = _get_current_function_mode_stack
 sdp_priority = torch._C._get_sdp_priority_order

@@ -6,13 +6,13 @@ ones. Values that depend on parameters or activations cannot be known: reading o
 False), which is noted.
 """
 
-import mmap
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
+from peaksight.virtual_gpu.mapped import untouched
 from peaksight.virtual_gpu.torch_private import FakeTensor
 
 aten = torch.ops.aten
@@ -60,15 +60,14 @@ def known_value(tensor: Any) -> torch.Tensor | None:
     return value if family is not None and family.valid else None
 
 
-def host_copy(tensor: torch.Tensor) -> torch.Tensor:
-    """A real CPU tensor for `tensor.cpu()`: its values if known, else stand-ins that cost no memory until touched."""
-    value = known_value(tensor)
+def host_copy(tensor: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """A real CPU tensor for `tensor.to("cpu", dtype)`: its values if known, else stand-ins that cost no memory until touched."""
+    value, dtype = known_value(tensor), dtype or tensor.dtype
     if value is not None:
-        return value.clone()
+        return value.to(dtype, copy=True)
     if tensor.numel() <= MAX_FLOAT_NUMEL:
-        return torch.full(tensor.shape, stand_in(tensor.dtype), dtype=tensor.dtype)
-    pages = mmap.mmap(-1, tensor.numel() * tensor.dtype.itemsize)
-    return torch.frombuffer(pages, dtype=tensor.dtype).view(tensor.shape)
+        return torch.full(tensor.shape, stand_in(tensor.dtype), dtype=dtype)
+    return untouched(tensor.shape, dtype)
 
 
 class _Family:
@@ -124,6 +123,8 @@ def _compute(func: Any, args: tuple, kwargs: dict, inputs: list[torch.Tensor]) -
 
 
 def _to_host(leaf: Any) -> Any:
+    if isinstance(leaf, torch.UntypedStorage):
+        return getattr(leaf, "_peaksight_values", leaf)
     return known_value(leaf) if isinstance(leaf, FakeTensor) else leaf
 
 
