@@ -18,6 +18,7 @@ from peaksight.virtual_gpu import (
     loading,
     modules,
     optimizers,
+    safetensors_files,
     saving,
     torch_answers,
 )
@@ -107,6 +108,7 @@ class VirtualGpu:
         data_loading.install(patches)
         loading.install(patches, self._files, self.ledger)
         saving.install(patches, self._files, self.loop)
+        safetensors_files.install(patches, self._files, self.loop)
         copies.install(patches)
         patches.enter_context(requests)
         patches.enter_context(mode)

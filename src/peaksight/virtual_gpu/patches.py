@@ -1,8 +1,10 @@
 """Attributes and kernels replaced for the length of a run, and put back after it."""
 
+import sys
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -19,6 +21,13 @@ class Patches(ExitStack):
         self.callback(_restore, owner, name, before)
         setattr(owner, name, value)
         return None if before is _ABSENT else before
+
+    def set_wherever_imported(self, name: str, value: Any, *, of: ModuleType) -> None:
+        """Replace `name` of the module `of`, also where another module has it by `from ... import`."""
+        before = getattr(of, name)
+        for module in list(sys.modules.values()):
+            for as_name in [key for key, held in vars(module).items() if held is before]:
+                self.set(module, as_name, value)
 
     def set_kernels(self, dispatch_key: str, kernels: Mapping[str, Callable]) -> None:
         """Replace the kernels of operators of aten, by name, for `dispatch_key`."""

@@ -1,17 +1,15 @@
 """Saving and loading in a simulated run: checkpoints cost no disk, and the run loads what it has saved.
 
 `torch.save` keeps what it is given in memory, fake tensors as their shapes, and writes a token in its place;
-`torch.load` of a token gives a copy back. safetensors files are real: a header, and zeros that take no disk space.
+`torch.load` of a token gives a copy back.
 """
 
 import io
-import json
 import os
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -24,10 +22,6 @@ from peaksight.virtual_gpu.torch_private import FakeTensor
 from peaksight.virtual_gpu.training_loop import TrainingLoop
 
 TOKEN = b"peaksight saved checkpoint "
-SAFETENSORS_NAMES = {
-    torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64",
-    torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.bool: "BOOL",
-}  # fmt: skip
 
 
 class Files(Protocol):
@@ -65,8 +59,9 @@ class SavedTensor:
     @staticmethod
     def of(tensor: torch.Tensor) -> "SavedTensor":
         """What is kept of `tensor`."""
-        values = None if isinstance(tensor, FakeTensor) else tensor.detach().clone()
         is_parameter = isinstance(tensor, nn.Parameter)
+        copied = None if isinstance(tensor, FakeTensor) else tensor.detach().clone()
+        values = None if isinstance(copied, FakeTensor) else copied  # of a mapped file
         return SavedTensor(tuple(tensor.shape), tensor.dtype, tensor.device, tensor.requires_grad, is_parameter, values)
 
     def restore(self, map_location: Any) -> torch.Tensor:
@@ -192,33 +187,3 @@ def install(patches: Patches, files: Files, loop: TrainingLoop) -> None:
     for owner in (torch, torch.serialization):
         patches.set(owner, "save", checkpoints.save)
         patches.set(owner, "load", load)
-    if find_spec("safetensors") is not None:
-        _install_safetensors(patches, files)
-
-
-def _install_safetensors(patches: Patches, files: Files) -> None:
-    import safetensors.torch
-
-    open_real = safetensors.safe_open
-    patches.set(safetensors.torch, "save_file", save_safetensors)
-    for owner in (safetensors, safetensors.torch):
-        patches.set(owner, "safe_open", lambda name, *args, **kw: open_real(files.redirect_read(name), *args, **kw))
-
-
-def save_safetensors(tensors: Mapping[str, torch.Tensor], filename: Any, metadata: dict | None = None) -> None:
-    """`safetensors.torch.save_file`: a valid file whose data are zeros that no disk block holds."""
-    header: dict[str, Any] = {"__metadata__": metadata} if metadata else {}
-    offset = 0
-    for name, tensor in tensors.items():
-        end = offset + _num_bytes(tuple(tensor.shape), tensor.dtype)
-        header[name] = {
-            "dtype": SAFETENSORS_NAMES[tensor.dtype],
-            "shape": list(tensor.shape),
-            "data_offsets": [offset, end],
-        }
-        offset = end
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(filename, "wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        file.truncate(8 + len(text) + offset)
