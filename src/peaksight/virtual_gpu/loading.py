@@ -18,8 +18,8 @@ from peaksight.virtual_gpu.ledger import Ledger
 from peaksight.virtual_gpu.mapped import note_mapping
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.saving import Files
-from peaksight.virtual_gpu.torch_private import StorageBase, guards, serialization
-from peaksight.virtual_gpu.values import MAX_FLOAT_NUMEL
+from peaksight.virtual_gpu.torch_private import guards, serialization, storage_device
+from peaksight.virtual_gpu.values import MAX_EXACT_NUMEL
 
 SET_FROM_FILE_HEADER_BYTES = 8  # the number of elements, before the data of each storage in the format of old
 
@@ -83,22 +83,22 @@ class Storages:
         device = for_python(for_cpp(torch.device(device)))
         if device.type != "cuda" or storage.device == device:
             return self._to(storage, device=device, non_blocking=non_blocking)
-        made = torch.UntypedStorage(storage.nbytes(), device="meta")
+        made: Any = torch.UntypedStorage(storage.nbytes(), device="meta")
         made._peaksight_device = device
-        if storage.nbytes() <= MAX_FLOAT_NUMEL:
+        if storage.nbytes() <= MAX_EXACT_NUMEL:
             made._peaksight_values = storage
         self._ledger.born(made, "UntypedStorage.to")
         return made
 
     def from_file(self, filename: Any, shared: bool = False, nbytes: int = 0) -> Any:
         """`UntypedStorage.from_file` of the file that the run sees; what is written stays in memory."""
-        storage = self._from_file(self._files.redirect_read(filename), False, nbytes)
+        storage: Any = self._from_file(self._files.redirect_read(filename), False, nbytes)
         note_mapping(storage)
         return storage
 
     def set_from_file(self, storage: Any, file: Any, offset: Any, *args: Any) -> None:
         """Read one storage of the format of old, or skip it when it has no data."""
-        if StorageBase.device.__get__(storage).type != "meta" or hasattr(storage, "_peaksight_values"):
+        if storage_device(storage).type != "meta" or hasattr(storage, "_peaksight_values"):
             self._read(getattr(storage, "_peaksight_values", storage), file, offset, *args)
         else:
             file.seek((file.tell() if offset is None else offset) + SET_FROM_FILE_HEADER_BYTES + storage.nbytes())
@@ -106,7 +106,7 @@ class Storages:
 
 def device_of(storage: Any) -> torch.device:
     """`UntypedStorage.device`: that of the card for what was loaded there, otherwise what C++ says."""
-    return vars(storage).get("_peaksight_device") or StorageBase.device.__get__(storage)
+    return vars(storage).get("_peaksight_device") or storage_device(storage)
 
 
 def _method(function: Callable) -> Callable:

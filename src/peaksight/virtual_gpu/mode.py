@@ -13,8 +13,8 @@ from peaksight.virtual_gpu import values
 from peaksight.virtual_gpu.cache_key import cache_key
 from peaksight.virtual_gpu.devices import PRIM_DEVICE, cpp_device, for_python
 from peaksight.virtual_gpu.in_place import in_place_of
-from peaksight.virtual_gpu.mapped import copies_mapped
 from peaksight.virtual_gpu.making import is_parameter_in_the_making
+from peaksight.virtual_gpu.mapped import copies_mapped
 from peaksight.virtual_gpu.torch_private import (
     FakeTensor,
     FakeTensorMode,

@@ -10,7 +10,7 @@ from peaksight.virtual_gpu.devices import PRIM_DEVICE, cpp_device
 from peaksight.virtual_gpu.ledger import Ledger
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.source_lines import SourceLines
-from peaksight.virtual_gpu.torch_private import FakeTensor, StorageBase, default_device, fake_tensor, subclasses
+from peaksight.virtual_gpu.torch_private import FakeTensor, default_device, fake_tensor, storage_device, subclasses
 
 
 class _NobodysTensor:
@@ -64,7 +64,7 @@ def _answer_addresses(patches: Patches) -> None:
 
 
 def _has_no_data(storage: Any) -> bool:
-    return StorageBase.device.__get__(storage).type == "meta"
+    return storage_device(storage).type == "meta"
 
 
 def _follow_storages(patches: Patches, ledger: Ledger) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import torch
 import torch._guards as guards
@@ -33,7 +34,6 @@ __all__ = [
     "BypassDispatchCache",
     "FakeTensor",
     "FakeTensorMode",
-    "StorageBase",
     "autocast_excluded",
     "below_autograd",
     "called_by_engine",
@@ -56,6 +56,7 @@ __all__ = [
     "sdp_priority",
     "serialization",
     "set_sdp_priority",
+    "storage_device",
     "subclasses",
     "suggest_memory_format",
     "swap",
@@ -97,7 +98,6 @@ DISPATCH_FILES = frozenset(
     for name in ("_subclasses/fake_tensor.py", "utils/_stats.py", "_compile.py", "_dynamo/eval_frame.py")
 )
 BypassDispatchCache = fake_tensor._BypassDispatchCache
-StorageBase = torch._C.StorageBase
 current_autograd_node = torch._C._current_autograd_node
 function_mode_stack = _get_current_function_mode_stack
 sdp_priority = torch._C._get_sdp_priority_order
@@ -116,6 +116,11 @@ def check_release() -> str | None:
     if torch.__version__.startswith(TESTED_RELEASES):
         return None
     return f"torch {torch.__version__} has every name that a simulation needs, but only 2.13 and 2.14 are tested"
+
+
+def storage_device(storage: Any) -> torch.device:
+    """The device of a storage for C++: `UntypedStorage.device` answers for the card."""
+    return torch._C.StorageBase.__dict__["device"].__get__(storage)
 
 
 def below_autograd() -> torch._C._AutoDispatchBelowAutograd:

@@ -61,7 +61,7 @@ def known_value(tensor: Any) -> torch.Tensor | None:
 
 
 def host_copy(tensor: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
-    """A real CPU tensor for `tensor.to("cpu", dtype)`: its values if known, else stand-ins that cost no memory until touched."""
+    """A real CPU tensor for `tensor.to("cpu", dtype)`: its values if known, or stand-ins that cost nothing unread."""
     value, dtype = known_value(tensor), dtype or tensor.dtype
     if value is not None:
         return value.to(dtype, copy=True)
