@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 OFFLINE_SWITCHES = {
     "HF_HUB_OFFLINE": "1",
+    "HF_DEACTIVATE_ASYNC_LOAD": "1",  # transformers loads weights in threads, which no dispatch mode sees
     "TRANSFORMERS_OFFLINE": "1",
     "HF_DATASETS_OFFLINE": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
