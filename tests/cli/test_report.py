@@ -110,10 +110,12 @@ def test_no_answer_is_one_sentence_with_a_slug(peaksight, tmp_path, content, slu
 
 @pytest.mark.parametrize("command", [("report", "run.capture"), ("run", "train.py")])
 def test_nothing_runs_for_a_file_that_cannot_be_written(peaksight, saved, command):
-    """GIVEN a file that exists, or a folder that does not, THEN exit 2 before anything else."""
+    """GIVEN a file that exists, a folder that does not, or one file for two, THEN exit 2 before anything else."""
     exists = peaksight(command[0], "--json", saved.name, *command[1:])
     no_folder = peaksight(command[0], "--json", "no/report.json", *command[1:])
+    twice = peaksight(command[0], "--json", "report", "--html", "report", *command[1:])
 
-    assert (exists.returncode, no_folder.returncode) == (2, 2)
+    assert [done.returncode for done in (exists, no_folder, twice)] == [2, 2, 2]
     assert "#file-exists" in exists.stderr
     assert "#cannot-write" in no_folder.stderr
+    assert "named twice" in twice.stderr

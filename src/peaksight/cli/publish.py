@@ -27,17 +27,14 @@ class Destinations:
     force: bool = False
 
     def check(self) -> None:
-        """Raise UsageError for a file that exists, unless `force`, and for one that no folder can take."""
+        """Raise UsageError for a file that exists, unless `force`, and for one that cannot be written as asked."""
         given = {"--json": self.json, "--html": self.html, "--save": self.save}
-        for option, path in given.items():
-            if path is None or path == STDOUT:
-                continue
+        files = {option: path for option, path in given.items() if path and path != STDOUT}
+        for option, path in files.items():
+            if list(files.values()).count(path) > 1:
+                raise _cannot_write(path, f"it is named twice; choose another file for {option}")
             if not path.parent.is_dir():
-                raise UsageError(
-                    f"Can't write {path}: there is no folder {path.parent}; create it, or choose another file for "
-                    f"{option}.",
-                    slug="cannot-write",
-                )
+                raise _cannot_write(path, f"there is no folder {path.parent}; create it, or choose another one")
             if path.exists() and not self.force:
                 raise UsageError(
                     f"{path} exists: choose another file for {option}, or pass --force to overwrite it.",
@@ -75,8 +72,12 @@ def write_file(path: Path, write: Callable[[Path], Any], output: Output) -> None
     try:
         write(path)
     except OSError as error:
-        raise UsageError(f"Can't write {path}: {error.strerror}; choose another file.", slug="cannot-write") from error
+        raise _cannot_write(path, f"{error.strerror}; choose another file") from error
     output.say(f"Wrote {path}")
+
+
+def _cannot_write(path: Path, cause_and_way_out: str) -> UsageError:
+    return UsageError(f"Can't write {path}: {cause_and_way_out}.", slug="cannot-write")
 
 
 def _page(report: Report) -> str:

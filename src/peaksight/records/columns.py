@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from operator import attrgetter
-from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -15,7 +15,7 @@ class Interned(msgspec.Struct, Generic[T]):
     """A column of strings: each different one in `values`, and for each row its place there."""
 
     values: list[T]
-    rows: list[int]
+    rows: list[Annotated[int, msgspec.Meta(ge=0)]]
 
 
 def row_type(hint: Any) -> type | None:

@@ -197,7 +197,7 @@ def test_optional_facts_may_be_missing(file, monkeypatch):
 @pytest.mark.parametrize(
     "change",
     [("born", [1, 2]), ("born", ["a", "b", "c"]), ("phase", {"values": ["sleep"], "rows": [0, 0, 0]}),
-     ("op", {"values": ["a"], "rows": [0, 0, 9]})],
+     ("op", {"values": ["a"], "rows": [0, 0, 9]}), ("op", {"values": ["a"], "rows": [0, 0, -1]})],
 )  # fmt: skip
 def test_facts_that_cannot_be_understood(file, monkeypatch, change):
     """GIVEN another meaning under the same version, THEN it is refused, and says who wrote it."""

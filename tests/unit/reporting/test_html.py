@@ -132,6 +132,16 @@ def test_ten_holders_and_the_others():
     assert "19.00 MiB 10.9 % 2 others" in text
 
 
+def test_twenty_files_and_the_others():
+    """A script that writes a data set does not make a page of it."""
+    writes = tuple(ScratchWrite(path=f"data/{n:02}.npy", bytes=(50 - n) * MIB) for n in range(30))
+    text = Page(report_of(writes=writes)).text
+
+    assert "31.00 MiB data/19.npy written" in text
+    assert "data/20.npy" not in text
+    assert "255.00 MiB 10 others" in text
+
+
 @pytest.mark.parametrize("report", [REPORT, hostile_report(), report_of(steps=())], ids=["usual", "hostile", "empty"])
 def test_nothing_runs_and_nothing_is_fetched(report):
     """No script, no handler, no address: neither ours nor by the name of a file."""
