@@ -1,6 +1,7 @@
 """The capture file."""
 
 import gzip
+import hashlib
 import json
 from dataclasses import replace
 
@@ -59,6 +60,23 @@ def test_captures_and_their_room_survive(file):
 
     assert captures == (CAPTURE, replace(CAPTURE, finished="failed", allocations=()))
     assert room == ROOM
+
+
+def test_the_file_is_as_documented(file):
+    """GIVEN nothing but docs/capture-format.md, THEN the allocations and the checksum can be read."""
+    content = gzip.decompress(file.read_bytes())
+    *lines, end = content.splitlines(keepends=True)
+    tables = [line for line in map(json.loads, lines) if line.get("line") == "table"]
+    columns = next(line["columns"] for line in tables if line["name"] == "allocations")
+
+    assert columns["allocated_bytes"] == [allocation.allocated_bytes for allocation in CAPTURE.allocations]
+    assert [columns["op"]["values"][place] for place in columns["op"]["rows"]] == [
+        "aten::mm",
+        "aten::mm",
+        "aten::empty",
+    ]
+    assert json.loads(end) == {"line": "end", "sha256": hashlib.sha256(b"".join(lines)).hexdigest()}
+    assert [json.loads(line).get("line", "head") for line in lines][:3] == ["head", "room", "capture"]
 
 
 @QUICK
