@@ -6,6 +6,7 @@ from peaksight.allocator.caching import CachingAllocator
 from peaksight.records import (
     Allocation,
     Capture,
+    Failure,
     Gpu,
     Holder,
     OutOfMemory,
@@ -48,6 +49,23 @@ def step_of(step, first_tick, last_tick, backward_began=(), peak_allocated_bytes
         peak_allocated_bytes=peak_allocated_bytes,
         peak_reserved_bytes=peak_reserved_bytes,
     )
+
+
+def failure_of(num_bytes, *, tick, **about):
+    """What the card could not serve, of `num_bytes`: in the forward of step 1 unless `about` says otherwise."""
+    facts = {
+        "message": "CUDA out of memory.",
+        "allocated_bytes": 0,
+        "reserved_bytes": 0,
+        "step": 1,
+        "phase": Phase.FORWARD,
+        "op": "aten::empty",
+        "module": "",
+        "source": "train.py:1",
+        "library": "",
+        "backward_source": "",
+    }
+    return Failure(tick=tick, requested_bytes=num_bytes, **(facts | about))
 
 
 def capture_of(*allocations, steps=(), **about):

@@ -11,7 +11,7 @@ from benchmarks.accuracy.captures import capture
 from benchmarks.accuracy.workloads import TRUTH, workloads
 from peaksight.allocator import read_trace
 from peaksight.allocator.sizes import round_size
-from peaksight.attribution.live_set import alive_at_peak
+from peaksight.attribution.live_set import alive_at
 from peaksight.records import Allocation, Capture
 from peaksight.units import format_bytes
 
@@ -20,7 +20,7 @@ def main(name: str) -> None:
     """Print the differences of one workload."""
     (workload,) = (workload for workload in workloads() if workload.name == name)
     measured, predicted = measured_sizes(name), capture(workload)
-    sizes = Counter(allocation.requested_bytes for allocation in alive_at_peak(predicted))
+    sizes = Counter(allocation.requested_bytes for allocation in alive_at(predicted, predicted.peak_tick))
     print(f"at the peak: {_told(sizes)} predicted, {_told(measured)} measured")
     for size in sorted(sizes | measured, key=lambda size: -size * abs(sizes[size] - measured[size])):
         if difference := sizes[size] - measured[size]:

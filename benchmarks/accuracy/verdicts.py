@@ -1,60 +1,70 @@
 """Fits or not, and where it fails: predictions against the limits of benchmarks/truth/capped.json.
 
-`python -m benchmarks.accuracy.verdicts [PREFIX...]` simulates each of the twelve workloads once and replays it under
-every limit that the GPU was given.
+`python -m benchmarks.accuracy.verdicts [PREFIX...]` runs each of the twelve workloads under every limit that the GPU
+was given, and prints what differs, then how many agree.
 """
 
 import json
+import re
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from benchmarks.accuracy.captures import capture
-from benchmarks.accuracy.workloads import TRUTH, workloads
-from peaksight.attribution import first_failure
-from peaksight.attribution.verdict import Failure
-from peaksight.records import Capture, Phase
+from benchmarks.accuracy.captures import ROOM, capture
+from benchmarks.accuracy.workloads import TRUTH, Workload, workloads
+from peaksight.records import Capture
 from peaksight.units import GIB
+
+NUM_JOBS = 2
 
 
 def main(prefixes: tuple[str, ...]) -> None:
-    """Print what differs, then how many agree."""
-    runs = json.loads((TRUTH / "capped.json").read_text())
+    """Run them all, two at a time."""
     tally: Counter[str] = Counter()
-    for workload in workloads(prefixes):
-        own = [run for run in runs if run["id"].split("@")[0] == workload.name]
-        simulated = capture(workload) if own else None
-        tally.update(outcome(run, simulated) for run in own)
+    with ThreadPoolExecutor(NUM_JOBS) as pool:
+        for run, outcomes in pool.map(_outcomes_of, *zip(*_runs(prefixes), strict=True)):
+            tally.update(outcomes)
+            print(f"{run['id']}: {', '.join(outcomes)}", file=sys.stderr, flush=True)
     for what, count in sorted(tally.items()):
         print(f"{count:3d} {what}")
 
 
-def outcome(run: dict[str, Any], simulated: Capture) -> str:
-    """What the prediction got right or wrong of one limited run; what is wrong is told on stderr."""
-    if simulated.finished == "failed":
-        return "without a prediction"
-    failure = first_failure(simulated, int(run["cap_gib"] * GIB))
-    measured, predicted = _measured_place(run), _predicted_place(failure)
-    if measured != predicted:
-        print(f"{run['id']}: predicted {predicted}, measured {measured}", file=sys.stderr)
-    if measured == predicted:
-        return "right, fits" if failure is None else "right, fails at that line"
-    if failure and run["error"]:
-        return "right, but fails at another line"
-    return "wrong, fits on the card" if failure else "wrong, fails on the card"
+def _runs(prefixes: tuple[str, ...]) -> Iterator[tuple[Workload, dict[str, Any]]]:
+    measured = json.loads((TRUTH / "capped.json").read_text())
+    for workload in workloads(prefixes):
+        yield from ((workload, run) for run in measured if run["id"].split("@")[0] == workload.name)
 
 
-def _measured_place(run: dict[str, Any]) -> str:
+def _outcomes_of(workload: Workload, run: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    fraction = run["cap_gib"] * GIB / ROOM.card.total_bytes
+    return run, outcomes(run, capture(workload, settings=f"per_process_memory_fraction:{fraction!r}"))
+
+
+def outcomes(run: dict[str, Any], simulated: Capture) -> list[str]:
+    """What the prediction `simulated` got right or wrong of one limited `run`."""
+    if simulated.finished == "failed" and simulated.fatal is None:
+        return ["without a prediction"]
     if run["error"] is None:
-        return "fits"
-    return "backward" if "_engine_run_backward" in run["error"]["innermost"] else run["error"]["line"]
+        return ["right: fits" if simulated.fatal is None else "wrong: fits on the card"]
+    if simulated.fatal is None:
+        return ["wrong: fails on the card"]
+    return ["right: fails", *_details(run["error"], simulated, simulated.fatal)]
 
 
-def _predicted_place(failure: Failure | None) -> str:
-    """The line of the script, or only `backward`: the card names the line of the call there, not of the forward."""
-    if failure is None:
-        return "fits"
-    return "backward" if failure.allocation.phase is Phase.BACKWARD else failure.allocation.source
+def _details(error: dict[str, Any], simulated: Capture, fatal: int) -> Iterator[str]:
+    """Whether line and size are the card's too: the card names the line that called a backward pass."""
+    failure = simulated.failures[fatal]
+    line = failure.backward_source or failure.source
+    size, measured = _size_in(failure.message), _size_in(error["text"])
+    yield "at that line" if line == error["line"] else f"at another line ({line}, measured {error['line']})"
+    yield "for that size" if size == measured else f"for another size ({size}, measured {measured})"
+
+
+def _size_in(text: str) -> str | None:
+    found = re.search(r"Tried to allocate ([\d.]+ \w+)", text)
+    return found[1] if found else None
 
 
 if __name__ == "__main__":

@@ -44,8 +44,9 @@ def test_a_job_that_does_not_fit(peaksight):
     done = peaksight("run", "--gpu", "t4", "--memory", "1GiB", MLP, "--width", "8192", "--batch", "8")
 
     assert done.returncode == 1, done.stderr
-    assert "Does not fit a Tesla T4" in done.stdout
-    assert "it would fail at mlp.py:" in done.stdout
+    assert "Does not fit: needs" in done.stdout
+    assert "fails at mlp.py:" in done.stdout
+    assert "torch.OutOfMemoryError: CUDA out of memory." in done.stderr
 
 
 def test_everything_after_the_script_is_the_scripts(peaksight):

@@ -1,10 +1,11 @@
 """Virtual GPUs for the tests, and what they were asked for."""
 
 from contextlib import contextmanager
+from dataclasses import replace
 
 import torch
 
-from peaksight.gpus import find_card
+from peaksight.gpus import find_card, room_on
 from peaksight.virtual_gpu.card import VirtualGpu
 from peaksight.virtual_gpu.device_rules import rules_for
 
@@ -15,7 +16,14 @@ RELEASE = tuple(int(part) for part in torch.__version__.split(".")[:2])
 def card_of(name, *, build="2.11+cu130", max_steps=MANY_STEPS, **options):
     """The card called `name` with the rules of `build`, which does not stop the test at the steady state."""
     card = find_card(name)
-    return VirtualGpu(card, rules_for(build, card), max_steps=max_steps, **options)
+    return VirtualGpu(room_on(card), rules_for(build, card), max_steps=max_steps, **options)
+
+
+def card_with(usable_bytes, **options):
+    """An H100 that gives a process `usable_bytes` beside its context."""
+    card = find_card("h100-80gb")
+    room = room_on(replace(card, total_bytes=usable_bytes + card.context_bytes))
+    return VirtualGpu(room, rules_for("2.11+cu130", card), max_steps=MANY_STEPS, **options)
 
 
 def h100(**options):

@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from peaksight.attribution import build_report, live_set
-from peaksight.gpus import find_card
+from peaksight.attribution import build_report, live_at_peak
+from peaksight.gpus import find_card, room_on
 from peaksight.records import Capture, Category, Versions
 from peaksight.units import MIB
 from peaksight.virtual_gpu.stopping import StopSimulation
@@ -105,14 +105,14 @@ def capture(request):
 def bytes_by_category(capture):
     """The live set's bytes by category."""
     totals = Counter()
-    for holder in live_set(capture):
+    for holder in live_at_peak(capture):
         totals[holder.category] += holder.bytes
     return totals
 
 
 def test_rows_add_up_to_the_peak(capture):
     """The rows are the peak, to the byte."""
-    assert capture.peak_allocated_bytes == sum(holder.bytes for holder in live_set(capture))
+    assert capture.peak_allocated_bytes == sum(holder.bytes for holder in live_at_peak(capture))
 
 
 def test_other_is_small(capture):
@@ -142,7 +142,7 @@ def test_inputs(capture):
 
 def test_holders_name_modules_and_lines(capture):
     """What the model holds carries its module, and every row but workspaces the line that made it."""
-    holders = live_set(capture)
+    holders = live_at_peak(capture)
 
     assert {"GPT.tokens", "GPT.blocks.0.up"} <= {h.module for h in holders if h.category is Category.PARAMETER}
     assert not [h for h in holders if not h.source]
@@ -150,7 +150,7 @@ def test_holders_name_modules_and_lines(capture):
 
 def test_report(capture):
     """The report is built of the capture: it fits, and its steps peak alike from the second on."""
-    report = build_report(capture, find_card("h100-80gb"))
+    report = build_report(capture, room_on(find_card("h100-80gb")))
 
     assert report.fits
     assert report.steps[-1] == report.steps[-2]

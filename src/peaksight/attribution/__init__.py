@@ -1,7 +1,8 @@
 """Who holds the peak, and whether it fits: computed from the capture alone."""
 
 from peaksight.attribution.build import build_report
-from peaksight.attribution.live_set import live_set
+from peaksight.attribution.live_set import live_at_peak, live_set
+from peaksight.attribution.replayed import replay_capture
 from peaksight.attribution.verdict import Verdict, first_failure, judge
 
-__all__ = ["Verdict", "build_report", "first_failure", "judge", "live_set"]
+__all__ = ["Verdict", "build_report", "first_failure", "judge", "live_at_peak", "live_set", "replay_capture"]

@@ -9,21 +9,25 @@ from peaksight.records import Allocation, Capture, Category, Holder, Phase
 _Row = tuple[Category, str, str, str, Phase, int]
 
 
-def live_set(capture: Capture) -> tuple[Holder, ...]:
-    """What is alive at the peak of `capture`, largest first; bytes are block sizes and add up to the peak exactly."""
+def live_set(capture: Capture, tick: int) -> tuple[Holder, ...]:
+    """What is alive after `tick` of `capture`, largest first; bytes are block sizes and add up to what is allocated."""
     groups: dict[_Row, list[int]] = defaultdict(list)
     categories = Categories(capture)
-    for allocation in alive_at_peak(capture):
+    for allocation in alive_at(capture, tick):
         groups[_row(allocation, categories)].append(allocation.allocated_bytes)
-    holders = sorted((_holder(row, sizes) for row, sizes in groups.items()), key=_largest_first)
+    return tuple(sorted((_holder(row, sizes) for row, sizes in groups.items()), key=_largest_first))
+
+
+def live_at_peak(capture: Capture) -> tuple[Holder, ...]:
+    """What is alive once the allocation that made the peak is handed out: it adds up to the peak exactly."""
+    holders = live_set(capture, capture.peak_tick)
     assert sum(holder.bytes for holder in holders) == capture.peak_allocated_bytes, "the live set must add up"
-    return tuple(holders)
+    return holders
 
 
-def alive_at_peak(capture: Capture) -> Iterable[Allocation]:
-    """The allocations alive once the one that made the peak is handed out, in order of birth."""
-    peak = capture.peak_tick
-    return (a for a in capture.allocations if a.born <= peak and (a.died is None or a.died > peak))
+def alive_at(capture: Capture, tick: int) -> Iterable[Allocation]:
+    """The allocations alive after `tick`, in order of birth."""
+    return (a for a in capture.allocations if a.born <= tick and (a.died is None or a.died > tick))
 
 
 def _row(allocation: Allocation, categories: Categories) -> _Row:

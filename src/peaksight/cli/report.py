@@ -23,4 +23,4 @@ def report(capture: Path, **options: Any) -> None:
     to = Destinations(**options)
     to.check()
     captures, room = read_capture_file(capture, Room)
-    publish(build_report(captures[0], room.card, reserved_by_others_bytes=room.others_bytes), to, Output())
+    publish(build_report(captures[0], room, *captures[1:]), to, Output())

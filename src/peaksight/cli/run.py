@@ -12,10 +12,10 @@ from peaksight.cli.output import Output, stdout_on_stderr
 from peaksight.cli.publish import FILE, STDOUT, Destinations, destination_options, publish, write_file
 from peaksight.cli.script_words import script_command
 from peaksight.cli.sizes import SIZE
-from peaksight.gpus import Card, find_card, installed_card, room_on
+from peaksight.gpus import Card, Room, find_card, installed_card, room_on
 from peaksight.records import Capture, Report, ScriptCommand, StepPeak
 from peaksight.records.capture_file import write_capture_file
-from peaksight.reporting import progress_line, stopped_line
+from peaksight.reporting import again_line, progress_line, stopped_line
 
 FITS, DOES_NOT_FIT, NO_ANSWER = 0, 1, 2
 
@@ -38,6 +38,11 @@ class RunOptions(Destinations):
         card = find_card(self.gpu) if self.gpu else installed_card() or find_card(_DEFAULT_CARD)
         return card if self.memory is None else replace(card, total_bytes=self.memory)
 
+    @property
+    def room(self) -> Room:
+        """What the script finds of the card."""
+        return room_on(self.card, others_bytes=self.reserved_by_others)
+
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.option("--gpu", metavar="NAME", help="The card, see `peaksight gpus`. Default: this machine's, else h100-80gb.")
@@ -59,16 +64,15 @@ def run(words: tuple[str, ...], is_module: bool, **options: Any) -> int:
 
 
 def _run(command: ScriptCommand, options: RunOptions) -> int:
-    card, output = options.card, Output()
+    room, output = options.room, Output()
     progress = _Progress(output)
     options.check()
     with stdout_on_stderr() if options.json == STDOUT else nullcontext():
-        capture = _simulate(command, card, options, progress)
-    room = room_on(card, others_bytes=options.reserved_by_others)
-    report = build_report(capture, card, reserved_by_others_bytes=options.reserved_by_others)
-    publish(report, options, output, shown=report.finished != "failed")
+        captures = _simulate(command, room, options, progress)
+    report = build_report(captures[0], room, *captures[1:])
+    publish(report, options, output, shown=report.finished != "failed" or report.oom is not None)
     if options.save:
-        write_file(options.save, lambda path: write_capture_file(path, [capture], room), output)
+        write_file(options.save, lambda path: write_capture_file(path, captures, room), output)
     if _exit_code(report) == NO_ANSWER:
         output.say(f"{stopped_line(report, progress.num_steps)}.")
     return _exit_code(report)
@@ -82,22 +86,40 @@ class _Progress:
         self._output = output
         self._started = time.perf_counter()
 
+    def again(self, room: Room) -> None:
+        """The run starts again."""
+        self.num_steps = 0
+        self._output.say(again_line(room.card.product_name))
+
     def __call__(self, step: StepPeak) -> None:
         self.num_steps += 1
         self._output.say(progress_line(step, time.perf_counter() - self._started))
 
 
-def _simulate(command: ScriptCommand, card: Card, options: RunOptions, progress: _Progress) -> Capture:
-    """Run the script; torch is imported here, for it takes seconds that `--help` need not wait for."""
-    from peaksight.virtual_gpu import simulate
+def _simulate(command: ScriptCommand, room: Room, options: RunOptions, progress: _Progress) -> list[Capture]:
+    """Run the script, and again without a limit if a failure ended it: after as many others as it got over before.
 
-    return simulate(command, card=card, device_rules=options.torch, max_steps=options.steps, on_step=progress)
+    torch is imported here, for it takes seconds that `--help` need not wait for.
+    """
+    from peaksight.virtual_gpu import simulate, simulate_elsewhere
+
+    capture = simulate(command, room, device_rules=options.torch, max_steps=options.steps, on_step=progress)
+    if capture.fatal is None:
+        return [capture]
+    progress.again(room)
+    unlimited = simulate_elsewhere(
+        command,
+        room,
+        max_failures=capture.fatal,
+        device_rules=options.torch,
+        max_steps=options.steps,
+        on_step=progress,
+    )
+    return [capture, unlimited] if unlimited else [capture]
 
 
 def _exit_code(report: Report) -> int:
     """A failed script gives no answer; an interrupted run gives one only if it had already failed to fit."""
-    if report.finished == "failed":
-        return NO_ANSWER
     if report.oom is not None:
         return DOES_NOT_FIT
-    return NO_ANSWER if report.finished == "interrupted" else FITS
+    return NO_ANSWER if report.finished in ("failed", "interrupted") else FITS

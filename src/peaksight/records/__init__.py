@@ -1,30 +1,37 @@
 """What passes between stages: frozen dataclasses. No torch, no logic."""
 
 from peaksight.records.capture import (
+    Action,
     Allocation,
+    AllocatorCall,
     Approximation,
     Capture,
     Category,
+    Failure,
     Phase,
     Role,
     ScratchWrite,
     StepPeak,
     Versions,
 )
-from peaksight.records.report import Gpu, Holder, OutOfMemory, Peak, Report, StepReport
+from peaksight.records.report import Gpu, Holder, OutOfMemory, Peak, Report, Retries, StepReport
 from peaksight.records.script import ScriptCommand
 
 __all__ = [
+    "Action",
     "Allocation",
+    "AllocatorCall",
     "Approximation",
     "Capture",
     "Category",
+    "Failure",
     "Gpu",
     "Holder",
     "OutOfMemory",
     "Peak",
     "Phase",
     "Report",
+    "Retries",
     "Role",
     "ScratchWrite",
     "ScriptCommand",

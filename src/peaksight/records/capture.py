@@ -29,6 +29,16 @@ class Role(StrEnum):
     UNMARKED = "unmarked"
 
 
+class Action(StrEnum):
+    """What happened to the memory of the card beside allocations and frees of blocks."""
+
+    EMPTY_CACHE = "empty_cache"
+    OUTSIDE = "outside"
+    ALLOWED = "allowed"
+    SETTINGS = "settings"
+    FAILED = "failed"
+
+
 class Category(StrEnum):
     """What a byte at the peak is for, as reports show it."""
 
@@ -75,7 +85,8 @@ class StepPeak:
     """The peaks of one training step; `step` counts from 1, ticks as in `Allocation`.
 
     `complete` is False for what came after the last optimizer step: a tail, or a run without any.
-    `backward_began` lists the ticks at which a backward pass of this step started.
+    `backward_began` lists the ticks at which a backward pass of this step started. `num_alloc_retries` counts how
+    often the card was full and the allocator gave its cached blocks back to go on.
     """
 
     step: int
@@ -85,6 +96,46 @@ class StepPeak:
     peak_allocated_bytes: int
     peak_reserved_bytes: int
     complete: bool = True
+    num_alloc_retries: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllocatorCall:
+    """One of `Action`, at its own tick.
+
+    `bytes` are what was taken outside the allocator (OUTSIDE: by the library `what`), may be reserved from here on
+    (ALLOWED, 0 is no cap), or could not be had by the operator `what` although every cached block was given back
+    (FAILED, on `stream`). `what` of SETTINGS is their text.
+    """
+
+    tick: int
+    action: Action
+    bytes: int = 0
+    stream: int = 0
+    what: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Memory that the card could not give, raised in the script as `message`.
+
+    `tick` is the last one before it was raised. `requested_bytes` is what a tensor or a library asked for,
+    `allocated_bytes` and `reserved_bytes` what the allocator held. `source` and `library` are as in `Allocation`;
+    `backward_source` is the line that called the backward pass in which it happened, empty outside of one.
+    """
+
+    tick: int
+    message: str
+    requested_bytes: int
+    allocated_bytes: int
+    reserved_bytes: int
+    step: int
+    phase: Phase
+    op: str
+    module: str
+    source: str
+    library: str
+    backward_source: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +175,10 @@ class Capture:
     `allocations` are in order of birth. `peak_tick` is the tick of the first allocation that reached
     `peak_allocated_bytes`. `finished` says why the run ended: `script` (its end), `steady` (two steps alike),
     `steps` (as many as asked), `unsteady` (twenty steps that never agree), `interrupted` or `failed`.
+
+    `calls` are in order of their ticks, and `failures` in theirs; `fatal` is the index of the failure that ended the
+    run, None if the script got over all of them. `outside_bytes` is the most that the process held outside the
+    allocator, beside its context.
     """
 
     argv: tuple[str, ...]
@@ -141,3 +196,7 @@ class Capture:
     finished: str
     script_exit: int
     seconds: float
+    calls: tuple[AllocatorCall, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    fatal: int | None = None
+    outside_bytes: int = 0

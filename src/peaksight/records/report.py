@@ -7,7 +7,7 @@ from peaksight.records.capture import Approximation, Category, Phase, ScratchWri
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """The card; `usable_bytes` is what the allocator can reserve: total less context and other processes."""
+    """The card; `usable_bytes` is what the allocator can reserve: total less context, libraries and other processes."""
 
     name: str
     total_bytes: int
@@ -16,7 +16,11 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peak:
-    """What the job needs on an unlimited card; `process_bytes` is None where the card's context is not measured."""
+    """What the job needs on an unlimited card.
+
+    `process_bytes` is what nvidia-smi shows for it: context, libraries and reserved memory; None where the context is
+    not known.
+    """
 
     allocated_bytes: int
     reserved_bytes: int
@@ -25,28 +29,6 @@ class Peak:
     step: int
     phase: Phase
     at: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutOfMemory:
-    """The first allocation that this card cannot serve."""
-
-    message: str
-    requested_bytes: int
-    allocated_bytes: int
-    reserved_bytes: int
-    step: int
-    phase: Phase
-    at: str
-    backward_at: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepReport:
-    """The peaks of one step."""
-
-    peak_allocated_bytes: int
-    peak_reserved_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +46,51 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OutOfMemory:
+    """The failure that ends the run on this card.
+
+    `at` is the person's line, of the forward where it happened in a backward pass that `backward_at` called. `live` is
+    what was alive at that moment, as in `live_at_peak`.
+    """
+
+    message: str
+    requested_bytes: int
+    allocated_bytes: int
+    reserved_bytes: int
+    step: int
+    phase: Phase
+    at: str
+    backward_at: str | None
+    live: tuple[Holder, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepReport:
+    """The peaks of one step."""
+
+    peak_allocated_bytes: int
+    peak_reserved_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retries:
+    """The card was full and the allocator went on by giving cached blocks back: the run fits, but slowly.
+
+    `count` is how often, `steps` in which steps, `head_room_bytes` how much more memory would have ended it.
+    """
+
+    count: int
+    steps: tuple[int, ...]
+    head_room_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """One answer. `fits` is None for "likely, but something at the peak is unknown".
 
     `findings` and `not_reached` are None: nothing looks for them yet, which is not the same as none found.
     `torch` is the installed release, `device_rules` the build whose kernel and workspace rules were used.
+    `caught_ooms` counts the failures that the script got over; `retries` is None when the card was never full.
     """
 
     schema: str
@@ -88,3 +110,5 @@ class Report:
     finished: str
     script_exit: int
     seconds: float
+    caught_ooms: int = 0
+    retries: Retries | None = None

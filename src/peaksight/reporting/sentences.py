@@ -1,6 +1,6 @@
 """What a report says in whole sentences."""
 
-from peaksight.records import OutOfMemory, Peak, Phase, Report, StepPeak
+from peaksight.records import OutOfMemory, Peak, Phase, Report, Retries, StepPeak
 from peaksight.units import format_bytes
 
 _WHEN = {
@@ -25,15 +25,26 @@ _FINISHED = {
 
 def verdict(report: Report) -> str:
     """The answer in one sentence."""
+    if report.oom is not None:
+        return _failing(report, report.oom)
     if report.peak.allocated_bytes == 0:
         return "Nothing to predict: the script allocated no GPU memory."
-    card = f"{_article(report.gpu.name)} {report.gpu.name}"
-    return f"{_answer(report)} {card}: {_need(report)}{_outcome(report)}."
+    return f"{_answer(report)} {_article(report.gpu.name)} {report.gpu.name}: {_need(report)}{_outcome(report)}."
+
+
+def _failing(report: Report, oom: OutOfMemory) -> str:
+    """What the job needs, what the card gives, and where that ends."""
+    answer = "Does not fit" if report.fits is False else "Likely does not fit"
+    at_least = "" if _is_whole(report) else "at least "
+    called = f", called at {oom.backward_at}" if oom.backward_at and oom.backward_at != oom.at else ""
+    return (
+        f"{answer}: needs {at_least}{format_bytes(report.peak.reserved_bytes)} (predicted); "
+        f"the {report.gpu.name} gives {format_bytes(report.gpu.usable_bytes)}; "
+        f"fails {moment(oom)}{called}, asking for {format_bytes(oom.requested_bytes)}."
+    )
 
 
 def _answer(report: Report) -> str:
-    if report.oom is not None:
-        return "Does not fit" if report.fits is False else "Likely does not fit"
     if not _is_whole(report):
         return "No answer for"
     return "Fits" if report.fits else "Likely fits"
@@ -48,11 +59,31 @@ def _need(report: Report) -> str:
 
 
 def _outcome(report: Report) -> str:
-    if report.oom is not None:
-        return f"; it would fail {moment(report.oom)}, asking for {format_bytes(report.oom.requested_bytes)}"
     if not _is_whole(report):
         return f"; {_FINISHED[report.finished]}"
-    return "" if report.fits else ", too close to be sure"
+    caught = f"; the script gets over running out of memory {_times(report.caught_ooms)}" if report.caught_ooms else ""
+    return f"{'' if report.fits else ', too close to be sure'}{caught}{_thrashing(report.retries)}"
+
+
+def _thrashing(retries: Retries | None) -> str:
+    """A full card, on which the allocator gives its cache back and starts anew: every time it waits for the GPU."""
+    if retries is None:
+        return ""
+    return (
+        f"; only by giving cached memory back {_times(retries.count)} in {_numbered(retries.steps)}, which is slow: "
+        f"{format_bytes(retries.head_room_bytes)} more would end that"
+    )
+
+
+def _numbered(steps: tuple[int, ...]) -> str:
+    """`step 2`, `steps 2 and 3`, `steps 2 to 9` (the first and the last)."""
+    if len(steps) == 1:
+        return f"step {steps[0]}"
+    return f"steps {steps[0]} {'and' if len(steps) == 2 else 'to'} {steps[-1]}"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def moment(at: Peak | OutOfMemory) -> str:
@@ -80,6 +111,11 @@ def progress_line(step: StepPeak, seconds: float) -> str:
         f"step {step.step}: {format_bytes(step.peak_allocated_bytes)} allocated, "
         f"{format_bytes(step.peak_reserved_bytes)} reserved (predicted), {seconds:.1f} s"
     )
+
+
+def again_line(card: str) -> str:
+    """The run starts again, on a card without a limit."""
+    return f"out of memory on the {card}: running again without a limit, to see what the job needs"
 
 
 def _is_whole(report: Report) -> bool:

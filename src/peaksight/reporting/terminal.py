@@ -6,13 +6,14 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from peaksight.records import Report
+from peaksight.records import Holder, OutOfMemory, Report
 from peaksight.reporting.bars import Glyphs, glyphs_for, memory_bar, share_bar
 from peaksight.reporting.rows import Row, by_category, by_place
 from peaksight.reporting.sentences import ending, moment, verdict
 from peaksight.units import format_bytes
 
 NUM_HOLDERS = 10
+NUM_CATEGORIES = 3
 NUM_WRITES = 5
 NUM_STEPS = 8
 MAX_WIDTH = 120
@@ -47,6 +48,8 @@ class _Page:
     def sections(self) -> Iterator[tuple[str, RenderableType]]:
         """Titles and bodies; a section without content is left out."""
         report = self.report
+        if report.oom is not None:
+            yield "Predicted failure", self._failure(report.oom)
         if report.live_at_peak:
             yield "Predicted peak", self._peak()
         if report.steps:
@@ -69,6 +72,13 @@ class _Page:
             f"{report.seconds:.1f} s",
         )
         return Text(f" {self.glyphs.dot} ".join(facts), style="dim")
+
+    def _failure(self, oom: OutOfMemory) -> Table:
+        table = _table("<", ">", "<")
+        table.add_row("asked for", format_bytes(oom.requested_bytes), Text(moment(oom)))
+        table.add_row("allocated", format_bytes(oom.allocated_bytes), _largest(oom.live))
+        table.add_row("reserved", format_bytes(oom.reserved_bytes), Text("of the card, at that moment", style="dim"))
+        return table
 
     def _peak(self) -> Table:
         peak = self.report.peak
@@ -161,6 +171,12 @@ def _ends(rows: list, count: int) -> list:
 
 def _words(row: Row) -> str:
     return row.category_words
+
+
+def _largest(holders: tuple[Holder, ...]) -> Text:
+    """The categories that are alive, largest first."""
+    largest = by_category(holders)[:NUM_CATEGORIES]
+    return Text(", ".join(f"{_words(row)} {format_bytes(row.bytes)}" for row in largest), style="dim")
 
 
 def _blocks(count: int) -> Text:

@@ -2,10 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
+from peaksight.virtual_gpu.elsewhere import simulate_elsewhere
+
 if TYPE_CHECKING:
     from peaksight.virtual_gpu.simulation import simulate
 
-__all__ = ["simulate"]
+__all__ = ["simulate", "simulate_elsewhere"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,6 @@
 """The virtual GPU: everything that makes torch believe in the card, for the length of a `with`."""
 
+import os
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
@@ -7,7 +8,9 @@ from typing import Any
 import torch
 
 from peaksight.allocator.caching import CachingAllocator
-from peaksight.gpus import Card
+from peaksight.allocator.device import DeviceOutOfMemory
+from peaksight.allocator.settings_parser import settings_from_environment
+from peaksight.gpus import Room
 from peaksight.records import Phase, Role, StepPeak
 from peaksight.virtual_gpu import (
     backward,
@@ -23,6 +26,7 @@ from peaksight.virtual_gpu import (
     torch_answers,
 )
 from peaksight.virtual_gpu.approximations import Approximations
+from peaksight.virtual_gpu.at_the_limit import Failures
 from peaksight.virtual_gpu.autocast import Autocast
 from peaksight.virtual_gpu.autograd_lines import AutogradLines
 from peaksight.virtual_gpu.births import Circumstances
@@ -52,23 +56,29 @@ class VirtualGpu:
 
     def __init__(
         self,
-        card: Card,
+        room: Room,
         rules: DeviceRules,
         *,
+        max_failures: int | None = None,
         script_dir: str = ".",
         max_steps: int | None = None,
         on_step: Callable[[StepPeak], None] | None = None,
         files: saving.Files | None = None,
         record: bool = True,
     ) -> None:
-        """A card with nothing on it.
+        """The card of `room` with nothing on it.
 
-        Source lines are named relative to `script_dir`; `on_step` sees each step end; `files` is where the
-        script's files are. Without `record` nothing is counted: the bare cost of running on fake tensors.
+        After `max_failures` allocations that it could not serve it has no limit any more. Source lines are named
+        relative to `script_dir`; `on_step` sees each step end; `files` is where the script's files are. Without
+        `record` nothing is counted: the bare cost of running on fake tensors.
         """
-        self.card = card
+        self.room = room
         self.rules = rules
-        self.ledger = Ledger(CachingAllocator(), self._circumstances)
+        self.failures = Failures(room, max_failures=max_failures, backward_source=self._backward_source)
+        allocator = CachingAllocator(limit_bytes=self.failures.limit_bytes, total_bytes=room.card.total_bytes)
+        self.ledger = Ledger(
+            allocator, self._circumstances, on_first_use=self._read_settings, on_failure=self._out_of_memory
+        )
         self.loop = TrainingLoop(max_steps=max_steps, on_step_end=self._end_step)
         self._on_step = on_step
         self._files = files or saving.RealFiles()
@@ -96,7 +106,7 @@ class VirtualGpu:
         requests = DeviceRequests()
         parameters = Parameters(self.ledger, self.loop.modules)
         torch_answers.install(patches, self.ledger, self.approximations, self._lines)
-        cuda_answers.install(patches, self.card, self.rules, self.ledger)
+        cuda_answers.install(patches, self.room.card, self.rules, self.ledger)
         composites.install(patches, self.rules, rules)
         transformers.install(patches)
         convolution.install(patches)
@@ -151,7 +161,20 @@ class VirtualGpu:
         """A value, a shape or a random draw is not the real run's."""
         self.approximations.note(f"{what}s", self._lines.current().source)
 
+    def _read_settings(self) -> None:
+        """As PyTorch does at the first use of the card, so that a script may set them before it."""
+        settings = settings_from_environment(os.environ)
+        if settings != self.ledger.allocator.settings:
+            self.ledger.apply_settings(settings)
+
+    def _out_of_memory(self, error: DeviceOutOfMemory, op: str) -> None:
+        self.failures.out_of_memory(self.ledger, self._circumstances(), error, op)
+
+    def _backward_source(self) -> str:
+        return self._lines.current().source if self.loop.phase is Phase.BACKWARD else ""
+
     def _end_step(self, step: int) -> int:
+        self.failures.step_ended()
         peak = self.ledger.end_step(step)
         if self._on_step is not None:
             self._on_step(peak)

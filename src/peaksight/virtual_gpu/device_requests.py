@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from peaksight.virtual_gpu.at_the_limit import let_go
 from peaksight.virtual_gpu.devices import for_cpp, for_python
 from peaksight.virtual_gpu.tensor_types import rewrite_type
 from peaksight.virtual_gpu.torch_private import FakeTensor, default_device
@@ -20,6 +21,13 @@ class DeviceRequests(TorchFunctionMode):
 
     def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         """Rewrite the device of one call and make it."""
+        try:
+            return self._call(func, args, kwargs)
+        except Exception as error:
+            let_go(error)
+            raise
+
+    def _call(self, func: Callable, args: tuple, kwargs: dict | None) -> Any:
         rewrite = _REWRITES.get(func)
         if rewrite is not None:
             return rewrite(func, args, kwargs or {})

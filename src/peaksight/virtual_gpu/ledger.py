@@ -4,8 +4,11 @@ from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
+from peaksight.allocator.blocks import Block
 from peaksight.allocator.caching import CachingAllocator
-from peaksight.records import Role, StepPeak
+from peaksight.allocator.device import DeviceOutOfMemory
+from peaksight.allocator.settings import Settings, settings_text
+from peaksight.records import Action, AllocatorCall, Role, StepPeak
 from peaksight.virtual_gpu.births import Birth, Circumstances, Peaks
 
 
@@ -19,16 +22,30 @@ class _StorageRef(ref):
 class Ledger:
     """Device storages of one card, each backed by a block of the simulated caching allocator.
 
-    Ticks count allocator calls: an allocation or a free is one tick.
+    Ticks count what is asked of the card: an allocation, a free or an `AllocatorCall` is one tick.
     """
 
-    def __init__(self, allocator: CachingAllocator, circumstances: Callable[[], Circumstances]) -> None:
-        """Blocks come from `allocator`; `circumstances` is asked at every birth."""
+    def __init__(
+        self,
+        allocator: CachingAllocator,
+        circumstances: Callable[[], Circumstances],
+        *,
+        on_first_use: Callable[[], None],
+        on_failure: Callable[[DeviceOutOfMemory, str], None],
+    ) -> None:
+        """Blocks come from `allocator`; `circumstances` is asked at every birth.
+
+        `on_first_use` is called before anything is asked of the card. `on_failure` hears of an allocation for an
+        operator that the card cannot serve: it raises, or lifts the limit.
+        """
         self.allocator = allocator
         self.births: list[Birth] = []
+        self.calls: list[AllocatorCall] = []
         self.peaks = Peaks()
         self.stream = 0
         self._circumstances = circumstances
+        self._on_first_use: Callable[[], None] | None = on_first_use
+        self._on_failure = on_failure
         self._alive: dict[int, tuple[_StorageRef, Birth]] = {}
         self._tick = 0
         self.steps: list[StepPeak] = []
@@ -79,7 +96,9 @@ class Ledger:
 
     def allocate(self, num_bytes: int, op: str, role: Role = Role.UNMARKED) -> Birth:
         """Take a block for `op` on the current stream."""
-        block = self.allocator.malloc(num_bytes, self.stream)
+        if self._on_first_use is not None:
+            self._start()
+        block = self._malloc(num_bytes, op)
         self._tick += 1
         about = self._circumstances()
         birth = Birth(
@@ -99,6 +118,57 @@ class Ledger:
     def empty_cache(self) -> None:
         """Return cached segments to the device, as `torch.cuda.empty_cache` does."""
         self.allocator.empty_cache()
+        self.note(Action.EMPTY_CACHE)
+
+    def take_outside(self, what: str, num_bytes: int) -> bool:
+        """Take device memory for the library `what`, outside the allocator; False if the card has not so much left."""
+        if self._on_first_use is not None:
+            self._start()
+        if not self.allocator.take_outside(num_bytes):
+            return False
+        self.note(Action.OUTSIDE, num_bytes, what)
+        return True
+
+    def set_memory_fraction(self, fraction: float) -> None:
+        """Reserve at most `fraction` of the card from here on, as `torch.cuda.set_per_process_memory_fraction` says."""
+        self.allocator.set_memory_fraction(fraction)
+        self.note(Action.ALLOWED, self.allocator.allowed_bytes or 0)
+
+    def apply_settings(self, settings: Settings) -> None:
+        """Let the allocator work by `settings` from here on."""
+        self.allocator.apply(settings)
+        self.note(Action.SETTINGS, what=settings_text(settings))
+        if settings.per_process_memory_fraction < 1:
+            self.note(Action.ALLOWED, self.allocator.allowed_bytes or 0)
+
+    def lift_limit(self) -> None:
+        """Let the card serve everything from here on."""
+        self.allocator.limit_bytes = None
+        self.allocator.set_memory_fraction(1.0)
+
+    @property
+    def tick(self) -> int:
+        """The last tick."""
+        return self._tick
+
+    def note(self, action: Action, num_bytes: int = 0, what: str = "") -> None:
+        """Keep an `AllocatorCall` that has happened."""
+        self._tick += 1
+        call = AllocatorCall(tick=self._tick, action=action, bytes=num_bytes, stream=self.stream, what=what)
+        self.calls.append(call)
+
+    def _start(self) -> None:
+        start, self._on_first_use = self._on_first_use, None
+        if start is not None:
+            start()
+
+    def _malloc(self, num_bytes: int, op: str) -> Block:
+        try:
+            return self.allocator.malloc(num_bytes, self.stream)
+        except DeviceOutOfMemory as error:
+            failed = error.with_traceback(None)  # whose frames would keep tensors alive
+        self._on_failure(failed, op)
+        return self.allocator.malloc(num_bytes, self.stream)
 
     # Steps and peaks.
 
@@ -122,6 +192,7 @@ class Ledger:
         self._backward_began: list[int] = []
         self._step_allocated_bytes = self.allocator.allocated_bytes
         self._step_reserved_bytes = self.allocator.reserved_bytes
+        self._num_retries_before = self._num_alloc_retries()
 
     def _step_peak(self, step: int, *, complete: bool) -> StepPeak:
         return StepPeak(
@@ -132,7 +203,11 @@ class Ledger:
             peak_allocated_bytes=self._step_allocated_bytes,
             peak_reserved_bytes=self._step_reserved_bytes,
             complete=complete,
+            num_alloc_retries=self._num_alloc_retries() - self._num_retries_before,
         )
+
+    def _num_alloc_retries(self) -> int:
+        return self.allocator.memory_stats()["num_alloc_retries"]
 
     def _note_peaks(self) -> None:
         allocated = self.allocator.allocated_bytes

@@ -10,6 +10,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from peaksight.errors import UnsupportedError
 from peaksight.virtual_gpu import values
+from peaksight.virtual_gpu.at_the_limit import let_go
 from peaksight.virtual_gpu.cache_key import cache_key
 from peaksight.virtual_gpu.devices import PRIM_DEVICE, cpp_device, for_python
 from peaksight.virtual_gpu.in_place import in_place_of
@@ -57,6 +58,11 @@ class VirtualGpuMode(FakeTensorMode):
 
     avoid_device_init = property(lambda self: True)  # never touch a CUDA driver
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled: a wrapper's frame would keep the arguments of an operator that failed alive."""
+        return False
+
     def __init__(self, observer: Observer, rules: dict[Any, Callable], shapes: dict[str, Callable]) -> None:
         """Report to `observer`."""
         super().__init__(allow_non_fake_inputs=True)
@@ -66,6 +72,14 @@ class VirtualGpuMode(FakeTensorMode):
         self._nested = False
         self._skipped_draws = False
         self.moving_modules = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run one operator; one for which the card has no memory leaves nothing behind."""
+        try:
+            return super().__torch_dispatch__(func, types, args, kwargs)
+        except Exception as error:
+            let_go(error)
+            raise
 
     def dispatch(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run one operator: really when it stays on the host, fake when it concerns the card."""

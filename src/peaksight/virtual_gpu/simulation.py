@@ -7,40 +7,43 @@ from collections.abc import Callable
 
 import torch
 
-from peaksight.gpus import Card
+from peaksight.gpus import Room
 from peaksight.records import Capture, ScriptCommand, StepPeak, Versions
 from peaksight.virtual_gpu.card import VirtualGpu
 from peaksight.virtual_gpu.device_rules import rules_for
-from peaksight.virtual_gpu.script import Scratch, run_script
+from peaksight.virtual_gpu.script import Ending, Scratch, run_script
 from peaksight.virtual_gpu.stopping import StopSimulation
 from peaksight.virtual_gpu.torch_private import check_release
 
 
 def simulate(
     command: ScriptCommand,
+    room: Room,
     *,
-    card: Card,
+    max_failures: int | None = None,
     device_rules: str | None = None,
     max_steps: int | None = None,
     on_step: Callable[[StepPeak], None] | None = None,
     record: bool = True,
 ) -> Capture:
-    """Run `command` on a virtual `card` and return what it allocated.
+    """Run `command` on the virtual card of `room` and return what it allocated.
 
-    `device_rules` is a build as `--torch` takes it (`2.11+cu130`), by default the installed one. The run stops by
-    itself at the steady state, or after `max_steps`; `on_step` is called at the end of each step. `record=False` counts
-    nothing, to measure what counting costs.
+    What the card cannot serve is raised in the script. After `max_failures` of that the card has no limit any more;
+    zero is a card without any. `device_rules` is a build as `--torch` takes it (`2.11+cu130`), by default the installed
+    one. The run stops by itself at the steady state, or after `max_steps`; `on_step` is called at the end of each step.
+    `record=False` counts nothing, to measure what counting costs.
     """
     if warning := check_release():
         print(f"peaksight: {warning}", file=sys.stderr)
     started = time.perf_counter()
-    rules = rules_for(device_rules or torch.__version__, card)
+    rules = rules_for(device_rules or torch.__version__, room.card)
     if warning := rules.warning:
         print(f"peaksight: {warning}", file=sys.stderr)
     with Scratch() as scratch:
         gpu = VirtualGpu(
-            card,
+            room,
             rules,
+            max_failures=max_failures,
             script_dir=_script_dir(command),
             max_steps=max_steps,
             on_step=on_step,
@@ -48,11 +51,11 @@ def simulate(
             record=record,
         )
         with gpu:
-            finished, script_exit = _run(command)
+            finished, ending = _run(command)
     ledger, peaks = gpu.ledger, gpu.ledger.peaks
     return Capture(
         argv=command.argv,
-        gpu=card.name,
+        gpu=room.card.name,
         versions=Versions(installed=str(torch.__version__), device_rules=rules.build),
         allocations=tuple(birth.record() for birth in ledger.births),
         steps=tuple(ledger.steps),
@@ -64,20 +67,24 @@ def simulate(
         not_simulated=gpu.approximations.records() + scratch.notes(),
         writes=scratch.writes(),
         finished=finished,
-        script_exit=script_exit,
+        script_exit=ending.exit_code,
         seconds=time.perf_counter() - started,
+        calls=tuple(ledger.calls),
+        failures=tuple(gpu.failures.records),
+        fatal=gpu.failures.ending(ending.error, ending.exit_code, len(ledger.births)),
+        outside_bytes=ledger.allocator.outside_bytes,
     )
 
 
-def _run(command: ScriptCommand) -> tuple[str, int]:
-    """Why the run ended, and the script's exit code."""
+def _run(command: ScriptCommand) -> tuple[str, Ending]:
+    """Why the run ended, and how the script did."""
     try:
-        exit_code = run_script(command)
+        ending = run_script(command)
     except StopSimulation as stop:
-        return stop.reason, 0
+        return stop.reason, Ending(exit_code=0)
     except KeyboardInterrupt:
-        return "interrupted", 130
-    return ("failed" if exit_code else "script"), exit_code
+        return "interrupted", Ending(exit_code=130)
+    return ("failed" if ending.exit_code else "script"), ending
 
 
 def _script_dir(command: ScriptCommand) -> str:

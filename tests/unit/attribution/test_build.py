@@ -1,12 +1,12 @@
 """The report as a whole."""
 
-from helpers import allocation_of, capture_of, step_of
+from helpers import allocation_of, capture_of, failure_of, step_of
 from peaksight.attribution import build_report
-from peaksight.gpus import find_card
+from peaksight.gpus import find_card, room_on
 from peaksight.records import Phase
 from peaksight.units import GIB, MIB
 
-H100 = find_card("h100-80gb")
+H100 = room_on(find_card("h100-80gb"))
 
 
 def test_the_peak_names_the_allocation_that_made_it():
@@ -22,12 +22,31 @@ def test_the_peak_names_the_allocation_that_made_it():
     assert peak.process_bytes == peak.reserved_bytes + 518 * MIB
 
 
-def test_the_process_is_unknown_where_the_context_is_not_measured():
-    """The T4's context is an estimate: named among what is not simulated, and no process total."""
-    report = build_report(capture_of(allocation_of(MIB, born=1)), find_card("t4"))
+def test_the_process_holds_libraries_and_a_context_too():
+    """The T4's context is an estimate, which is said."""
+    room = room_on(find_card("t4"))
+    report = build_report(capture_of(allocation_of(MIB, born=1), outside_bytes=100 * MIB), room)
 
-    assert report.peak.process_bytes is None
-    assert {"context-estimated"} == {unknown.slug for unknown in report.not_simulated}
+    assert report.peak.process_bytes == 2 * MIB + 100 * MIB + room.context_bytes
+    assert report.gpu.usable_bytes == room.usable_bytes - 100 * MIB
+    assert "context-estimated" in {unknown.slug for unknown in report.not_simulated}
+
+
+def test_what_the_job_needs_is_of_the_unlimited_run():
+    """The first run ended early; its failure, its exit code and the time of both are told."""
+    failed = capture_of(
+        allocation_of(GIB, born=1),
+        failures=(failure_of(MIB, tick=0), failure_of(2 * GIB, tick=1)),
+        fatal=1,
+        finished="failed",
+        script_exit=1,
+    )
+    whole = capture_of(allocation_of(GIB, born=1), allocation_of(90 * GIB, born=2), steps=[step_of(1, 1, 2)])
+    report = build_report(failed, H100, whole)
+
+    assert (report.peak.allocated_bytes, report.finished, report.script_exit) == (91 * GIB, "steady", 1)
+    assert (report.oom.requested_bytes, report.caught_ooms, report.seconds) == (2 * GIB, 1, 5.0)
+    assert sum(holder.bytes for holder in report.oom.live) == GIB
 
 
 def test_what_nothing_computes_is_null():
@@ -36,14 +55,6 @@ def test_what_nothing_computes_is_null():
 
     assert report.findings is None
     assert report.not_reached is None
-
-
-def test_a_run_cut_short_gives_no_verdict_unless_it_already_failed():
-    """A run that was interrupted below the limit may still have grown; one above it has failed."""
-    small, large = allocation_of(MIB, born=1), allocation_of(90 * GIB, born=1)
-
-    assert build_report(capture_of(small, finished="interrupted"), H100).fits is None
-    assert build_report(capture_of(large, finished="interrupted"), H100).fits is False
 
 
 def test_a_script_that_never_uses_the_card_has_an_empty_peak():

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers import allocation_of, capture_of, step_of
-from peaksight.attribution import live_set
+from peaksight.attribution import live_at_peak
 from peaksight.records import Category, Role
 from peaksight.units import MIB
 
@@ -20,7 +20,7 @@ def test_like_allocations_share_a_row():
         steps=[step_of(1, 1, 5, [4])],
     )
 
-    weights, activation = live_set(capture)
+    weights, activation = live_at_peak(capture)
     assert (weights.bytes, weights.count, weights.category) == (8 * MIB, 2, Category.PARAMETER)
     assert (activation.bytes, activation.module, activation.category) == (2 * MIB, "Net.act", Category.ACTIVATION)
 
@@ -33,12 +33,12 @@ def test_only_what_is_alive_at_the_peak_counts():
         allocation_of(2 * MIB, born=5, module="after"),
     )
 
-    assert [holder.module for holder in live_set(capture)] == ["peak"]
+    assert [holder.module for holder in live_at_peak(capture)] == ["peak"]
 
 
 def test_a_script_without_device_memory_has_an_empty_live_set():
     """Nothing allocated, nothing alive: an empty tuple, which is what was found."""
-    assert live_set(capture_of()) == ()
+    assert live_at_peak(capture_of()) == ()
 
 
 def test_a_capture_that_does_not_add_up_is_our_own_mistake():
@@ -46,7 +46,7 @@ def test_a_capture_that_does_not_add_up_is_our_own_mistake():
     capture = capture_of(allocation_of(MIB, born=1), peak_allocated_bytes=MIB + 1)
 
     with pytest.raises(AssertionError, match="add up"):
-        live_set(capture)
+        live_at_peak(capture)
 
 
 @st.composite
@@ -70,6 +70,6 @@ def test_rows_add_up_for_any_lifetimes(allocations):
     """The sum over the rows is the peak to the byte, largest row first."""
     capture = capture_of(*allocations)
 
-    sizes = [holder.bytes for holder in live_set(capture)]
+    sizes = [holder.bytes for holder in live_at_peak(capture)]
     assert sum(sizes) == capture.peak_allocated_bytes
     assert sizes == sorted(sizes, reverse=True)

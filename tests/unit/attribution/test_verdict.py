@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from helpers import allocation_of, capture_of
+from helpers import allocation_of, capture_of, failure_of, step_of
 from peaksight.attribution import first_failure, judge
 from peaksight.gpus import find_card, room_on
 from peaksight.records import Approximation, Phase
@@ -15,7 +15,7 @@ T4 = find_card("t4")
 
 
 def h100_with(usable_bytes):
-    """An H100 of which the allocator can reserve `usable_bytes`."""
+    """An H100 of which the process can take `usable_bytes` beside its context."""
     return room_on(replace(H100, total_bytes=usable_bytes + H100.context_bytes))
 
 
@@ -23,25 +23,45 @@ def test_a_small_run_fits():
     """Far below the limit no unknown matters."""
     verdict = judge(capture_of(allocation_of(GIB, born=1)), room_on(H100))
 
-    assert (verdict.fits, verdict.oom) == (True, None)
+    assert (verdict.fits, verdict.oom, verdict.retries) == (True, None, None)
 
 
-def test_the_allocation_that_fails_is_named():
-    """Size, line, step and phase of the first allocation beyond the limit."""
+def test_the_failure_that_ended_the_run_is_named():
+    """Not one that the script got over; with what was alive at that moment."""
+    over = failure_of(8 * GIB, tick=1, source="train.py:7")
+    backward = {"phase": Phase.BACKWARD, "source": "train.py:42", "backward_source": "train.py:50"}
+    fatal = failure_of(2 * GIB, tick=2, step=3, **backward)
     capture = capture_of(
-        allocation_of(GIB, born=1),
-        allocation_of(2 * GIB, born=2, step=3, phase=Phase.BACKWARD, source="train.py:42"),
+        allocation_of(GIB, born=1, source="train.py:3"), allocation_of(MIB, born=3), failures=(over, fatal), fatal=1
     )
-    verdict = judge(capture, h100_with(2 * GIB))
+    oom = judge(capture, h100_with(2 * GIB)).oom
 
-    assert verdict.fits is False
-    assert (verdict.oom.requested_bytes, verdict.oom.allocated_bytes) == (2 * GIB, GIB)
-    assert (verdict.oom.at, verdict.oom.step, verdict.oom.phase) == ("train.py:42", 3, Phase.BACKWARD)
-    assert verdict.oom.message == (
-        "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 2.51 GiB of which 1.00 GiB is "
-        "free. Including non-PyTorch memory, this process has 1.51 GiB memory in use. Of the allocated memory 1.00 GiB "
-        "is allocated by PyTorch, and 0 B is reserved by PyTorch but unallocated."
-    )
+    assert (oom.requested_bytes, oom.step, oom.phase) == (2 * GIB, 3, Phase.BACKWARD)
+    assert (oom.at, oom.backward_at) == ("train.py:42", "train.py:50")
+    assert [(holder.source, holder.bytes) for holder in oom.live] == [("train.py:3", GIB)]
+
+
+def test_a_failure_is_sure_when_the_largest_room_would_not_help():
+    """The unlimited run decides that."""
+    failed = capture_of(failures=(failure_of(3 * GIB, tick=0),), fatal=0)
+    room = room_on(T4)
+
+    def fits(num_bytes):
+        return judge(failed, room, capture_of(allocation_of(num_bytes, born=1))).fits
+
+    assert fits(room.usable_bytes + room.context_margin_bytes // 2) is None
+    assert fits(2 * room.usable_bytes) is False
+
+
+def test_a_close_fit_is_not_sure():
+    """Within what the context of an unmeasured card may differ by."""
+    room = room_on(T4)
+
+    def fits(num_bytes):
+        return judge(capture_of(allocation_of(num_bytes, born=1)), room).fits
+
+    assert fits(room.usable_bytes - room.context_margin_bytes // 2) is None
+    assert fits(room.usable_bytes // 2) is True
 
 
 def test_cached_memory_is_given_back_before_failing():
@@ -52,19 +72,29 @@ def test_cached_memory_is_given_back_before_failing():
     assert first_failure(capture, GIB + 100 * MIB) is None
 
 
+def test_a_run_that_fits_by_retries_says_how_much_more_would_end_them():
+    """What an unlimited card would have reserved less what this one gives."""
+    step = replace(step_of(1, 1, 3), num_alloc_retries=2)
+    capture = capture_of(
+        allocation_of(GIB, born=1, died=2), allocation_of(GIB + 2 * MIB, born=3), steps=(step, step_of(2, 4, 4))
+    )
+    room = h100_with(GIB + 100 * MIB)
+    retries = judge(capture, room).retries
+
+    assert (retries.count, retries.steps) == (2, (1,))
+    assert room.usable_bytes + retries.head_room_bytes >= 2 * GIB + 2 * MIB
+
+
 @pytest.mark.parametrize(("slug", "fits"), [("linalg-workspace", None), ("unknown-operator", None), ("draws", True)])
 def test_only_unknown_workspaces_make_the_answer_doubtful(slug, fits):
     """A workspace of unknown size may take the last GiB; an approximation without memory may not."""
     unknown = Approximation(slug=slug, what="", bytes=None)
     capture = capture_of(allocation_of(2 * GIB, born=1), not_simulated=(unknown,))
 
-    assert judge(capture, h100_with(3 * GIB - MIB)).fits is fits
+    assert judge(capture, h100_with(2 * GIB + 512 * MIB)).fits is fits
 
 
-def test_an_estimated_context_makes_a_near_miss_likely():
-    """The T4's context is not measured; 64 MiB less would let the run through."""
-    room = room_on(T4)
-    verdict = judge(capture_of(allocation_of(room.usable_bytes + 20 * MIB, born=1)), room)
-
-    assert verdict.fits is None
-    assert verdict.oom is not None
+@pytest.mark.parametrize("finished", ["failed", "interrupted"])
+def test_a_run_cut_short_gives_no_verdict(finished):
+    """It may still have grown."""
+    assert judge(capture_of(allocation_of(MIB, born=1), finished=finished), room_on(H100)).fits is None

@@ -3,7 +3,7 @@
 import pytest
 
 from helpers import holder_of, oom_of, peak_of, report_of, step_of
-from peaksight.records import Category, Gpu, Phase
+from peaksight.records import Category, Gpu, Phase, Retries
 from peaksight.reporting import progress_line, stopped_line
 from peaksight.reporting.sentences import ending, moment, verdict
 from peaksight.units import GIB
@@ -20,14 +20,38 @@ def test_a_run_that_fits():
 
 
 def test_a_run_that_does_not_fit_says_where_it_fails():
-    """Line, phase, step and size of the failing request."""
+    """What it needs, what the card gives, and line, phase, step and size of the failing request."""
     report = report_of(WEIGHTS, gpu=T4, fits=False, oom=oom_of(3 * GIB))
 
-    assert verdict(report).startswith("Does not fit a Tesla T4: predicted peak 8.00 GiB allocated")
-    assert verdict(report).endswith("; it would fail at train.py:88 in the backward of step 1, asking for 3.00 GiB.")
+    assert verdict(report) == (
+        "Does not fit: needs 8.00 GiB (predicted); the Tesla T4 gives 14.00 GiB; "
+        "fails at train.py:88 in the backward of step 1, asking for 3.00 GiB."
+    )
 
 
-@pytest.mark.parametrize(("oom", "start"), [(None, "Likely fits a"), (oom_of(GIB), "Likely does not fit a")])
+def test_a_failing_backward_names_the_line_that_called_it():
+    """The forward's line says what the memory is for, the other is in the traceback."""
+    report = report_of(WEIGHTS, fits=False, oom=oom_of(3 * GIB, backward_at="train.py:91"))
+
+    assert "in the backward of step 1, called at train.py:91, asking" in verdict(report)
+
+
+def test_a_run_that_fits_by_retries():
+    """How often the cache was given back, and what would end it."""
+    retries = Retries(count=12, steps=(2, 3), head_room_bytes=GIB)
+
+    assert verdict(report_of(WEIGHTS, retries=retries)).endswith(
+        "79.00 GiB usable; only by giving cached memory back 12 times in steps 2 and 3, which is slow: "
+        "1.00 GiB more would end that."
+    )
+
+
+def test_a_run_that_gets_over_failures():
+    """They are the script's own business, and told."""
+    assert verdict(report_of(WEIGHTS, caught_ooms=2)).endswith("; the script gets over running out of memory 2 times.")
+
+
+@pytest.mark.parametrize(("oom", "start"), [(None, "Likely fits a"), (oom_of(GIB), "Likely does not fit:")])
 def test_a_close_call_says_likely(oom, start):
     """Both sides of the line have a word for it."""
     assert verdict(report_of(WEIGHTS, gpu=T4, fits=None, oom=oom)).startswith(start)

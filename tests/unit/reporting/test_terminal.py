@@ -46,7 +46,9 @@ def gpt2_on_a_small_card():
         gpu=Gpu(name="Tesla T4", total_bytes=6 * GIB, usable_bytes=6 * GIB - 157 * MIB),
         fits=False,
         peak=peak_of(allocated, reserved_bytes=allocated + 312 * MIB, at="causal_lm.py:88"),
-        oom=oom_of(786 * MIB, at="causal_lm.py:88"),
+        oom=oom_of(
+            786 * MIB, at="causal_lm.py:88", allocated_bytes=5 * GIB, reserved_bytes=6 * GIB, live=tuple(holders)
+        ),
         steps=tuple(
             StepReport(peak_allocated_bytes=allocated - less, peak_reserved_bytes=allocated - less + 312 * MIB)
             for less in (948 * MIB, 0, 0)
@@ -71,7 +73,9 @@ def test_a_report_that_does_not_fit(width):
     """The whole page, at the width of an old and of a common terminal."""
     page = printed(gpt2_on_a_small_card(), width=width)
 
-    assert page.splitlines()[0].startswith("Does not fit a Tesla T4: predicted peak")
+    assert page.splitlines()[0].startswith(
+        "Does not fit: needs 6.58 GiB (predicted); the Tesla T4 gives 5.85 GiB; fails at "
+    )
     assert all(len(line) <= width for line in page.splitlines()[1:-1])
     compare_golden(page, f"does-not-fit-{width}.txt")
 

@@ -71,7 +71,7 @@ def test_the_script_sees_what_python_shows_it(argv, here, capfd):
     is_module = argv[0] == "-m"
     target, *args = argv[is_module:]
 
-    exit_code = run_script(ScriptCommand(target=target, args=tuple(args), is_module=is_module))
+    exit_code = run_script(ScriptCommand(target=target, args=tuple(args), is_module=is_module)).exit_code
 
     assert plain.returncode == exit_code
     assert plain.stdout == capfd.readouterr().out
@@ -99,7 +99,7 @@ signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     before = state()
 
-    assert run_script(command) == 1
+    assert run_script(command).exit_code == 1
     assert before == state()
 
 
@@ -126,7 +126,7 @@ def test_ends_and_tracebacks_are_pythons(script, here, capfd):
     command = write_script(here, script)
     plain = python("train.py")
 
-    exit_code = run_script(command)
+    exit_code = run_script(command).exit_code
 
     captured = capfd.readouterr()
     assert plain.returncode == exit_code
@@ -138,7 +138,7 @@ def test_our_frames_are_left_out_in_the_middle_too(here, capfd):
     """A call that goes through a function of ours shows the frames before and after it only."""
     command = write_script(here, "from peaksight.records import ScriptCommand\nScriptCommand(target='x', args=3).argv")
 
-    assert run_script(command) == 1
+    assert run_script(command).exit_code == 1
     stderr = capfd.readouterr().err
     assert "train.py" in stderr
     assert "records" not in stderr.split("Error")[0].replace("from peaksight.records", "")
@@ -190,7 +190,7 @@ def test_a_package_that_fails_to_import_is_the_scripts_failure(here, capfd):
     """An error in the package of a module is printed as one, not called a missing module."""
     (here / "mainless" / "__init__.py").write_text("import not_installed")
 
-    assert run_script(ScriptCommand(target="mainless.x", is_module=True)) == 1
+    assert run_script(ScriptCommand(target="mainless.x", is_module=True)).exit_code == 1
     assert "No module named 'not_installed'" in capfd.readouterr().err
 
 

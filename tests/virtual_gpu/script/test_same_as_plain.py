@@ -29,7 +29,7 @@ def test_a_script_that_does_everything_to_files(tmp_path, monkeypatch, capfd):
     before = fingerprint(home)
 
     with Scratch() as scratch:
-        exit_code = run_script(ScriptCommand(target="train.py"))
+        exit_code = run_script(ScriptCommand(target="train.py")).exit_code
 
     assert (plain.returncode, plain.stderr) == (0, "")
     assert exit_code == 0
@@ -45,7 +45,7 @@ def test_the_working_directory_is_the_persons(tmp_path, monkeypatch):
     (home / "train.py").write_text("import os; os.makedirs('new/place'); os.chdir('new/place'); os.chdir('..')")
 
     with Scratch():
-        assert 0 == run_script(ScriptCommand(target="train.py"))
+        assert 0 == run_script(ScriptCommand(target="train.py")).exit_code
         assert str(home) == os.getcwd()
         os.mkdir("other")
         os.chdir("other")

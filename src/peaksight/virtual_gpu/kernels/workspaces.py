@@ -153,8 +153,8 @@ class CublasWorkspaces:
     def _take(self, library: str, num_bytes: int, in_backward: bool) -> None:
         key = (library, in_backward, self.ledger.stream)
         if key not in self._taken:
-            self._taken.add(key)
             self.ledger.allocate(num_bytes, f"{library} workspace", Role.WORKSPACE)
+            self._taken.add(key)
 
 
 @dataclass(slots=True)
@@ -180,15 +180,17 @@ class Workspaces:
     def _pass_through(self, temporaries: Temporaries, op: str, note_results: Callable[[], None]) -> None:
         """Blocks that live for the length of one kernel, and among them its results."""
         taken: list[Birth] = []
-        for size in temporaries:
-            if size > 0:
-                taken.append(self.ledger.allocate(size, op, Role.WORKSPACE))
-            elif size < 0:
-                self.ledger.free(_last_of(taken, -size))
-            else:
-                note_results()
-        for birth in reversed(taken):
-            self.ledger.free(birth)
+        try:
+            for size in temporaries:
+                if size > 0:
+                    taken.append(self.ledger.allocate(size, op, Role.WORKSPACE))
+                elif size < 0:
+                    self.ledger.free(_last_of(taken, -size))
+                else:
+                    note_results()
+        finally:  # also when the card is full
+            for birth in reversed(taken):
+                self.ledger.free(birth)
 
 
 def _is_priced(func: Any) -> bool:

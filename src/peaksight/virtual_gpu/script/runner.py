@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+from dataclasses import dataclass
 
 from peaksight.errors import PeaksightError
 from peaksight.records import ScriptCommand
@@ -20,8 +21,16 @@ _REPLACED_BY_SCRIPTS = (
 )
 
 
-def run_script(command: ScriptCommand) -> int:
-    """Run `command` as `__main__` to its end and return its exit code.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a script ended: its exit code, and the exception that ended it, None at its last line."""
+
+    exit_code: int
+    error: BaseException | None = None
+
+
+def run_script(command: ScriptCommand) -> Ending:
+    """Run `command` as `__main__` to its end.
 
     A failure of the script is printed as Python prints it. StopSimulation, KeyboardInterrupt and our own errors
     pass, after the script's `finally` blocks. What Python sets up for a script is put back at the end; atexit
@@ -30,12 +39,12 @@ def run_script(command: ScriptCommand) -> int:
     process, threads = os.getpid(), set(threading.enumerate())
     with Patches() as patches:
         _set_up(patches, command)
-        exit_code = _run(command)
+        ending = _run(command)
         _wait_for_threads(set(threading.enumerate()) - threads)
     if os.getpid() != process:
         # A process that the script forked: its end is not the end of the run.
-        raise SystemExit(exit_code)
-    return exit_code
+        raise SystemExit(ending.exit_code)
+    return ending
 
 
 def _set_up(patches: Patches, command: ScriptCommand) -> None:
@@ -67,17 +76,17 @@ def _end_run_by_exit(patches: Patches) -> None:
     exit_process = patches.set(os, "_exit", leave)
 
 
-def _run(command: ScriptCommand) -> int:
+def _run(command: ScriptCommand) -> Ending:
     try:
         _execute(command)
     except SystemExit as stop:
-        return _exit_code(stop)
+        return Ending(exit_code=_exit_code(stop), error=stop)
     except (StopSimulation, KeyboardInterrupt, PeaksightError):
         raise
     except BaseException as error:
         print_failure(error)
-        return 1
-    return 0
+        return Ending(exit_code=1, error=error)
+    return Ending(exit_code=0)
 
 
 def _execute(command: ScriptCommand) -> None:

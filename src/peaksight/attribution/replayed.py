@@ -1,0 +1,100 @@
+"""A capture's calls repeated on another card: one with more memory, or with less."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from peaksight.allocator import Block, CachingAllocator, DeviceOutOfMemory, Settings, parse_settings
+from peaksight.records import Action, Allocation, AllocatorCall, Capture
+
+_Event = Allocation | AllocatorCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayedFailure:
+    """What the other card cannot serve: an allocation, or a call that takes memory outside the allocator.
+
+    `error` is None in the second case.
+    """
+
+    event: Allocation | AllocatorCall
+    error: DeviceOutOfMemory | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """How a replay went: to its end, or to the first `failure`; `needed_bytes` are reserved and outside together."""
+
+    failure: ReplayedFailure | None
+    num_alloc_retries: int
+    peak_reserved_bytes: int
+    needed_bytes: int
+
+
+def replay_capture(capture: Capture, *, limit_bytes: int | None, allowed_bytes: int | None = None) -> Replayed:
+    """Repeat `capture` on a card that gives `limit_bytes` (None: everything).
+
+    `allowed_bytes` is what PyTorch may reserve of it; None is what the script itself allowed. Of a failure that the
+    script got over, what it did to the cache is repeated.
+    """
+    return _Replayer(capture, limit_bytes, allowed_bytes).run()
+
+
+class _Replayer:
+    def __init__(self, capture: Capture, limit_bytes: int | None, allowed_bytes: int | None) -> None:
+        self._capture = capture
+        self._keeps_allowed = allowed_bytes is not None
+        self._allocator = CachingAllocator(limit_bytes=limit_bytes)
+        self._allocator.allowed_bytes = allowed_bytes
+        self._blocks: dict[int, Block] = {}
+
+    def run(self) -> Replayed:
+        failure = next((failure for failure in map(self._step, _events(self._capture)) if failure), None)
+        allocator = self._allocator
+        return Replayed(
+            failure=failure,
+            num_alloc_retries=allocator.memory_stats()["num_alloc_retries"],
+            peak_reserved_bytes=allocator.peak_reserved_bytes,
+            needed_bytes=allocator.peak_reserved_bytes + allocator.outside_bytes,
+        )
+
+    def _step(self, event: tuple[int, _Event]) -> ReplayedFailure | None:
+        tick, happened = event
+        if isinstance(happened, AllocatorCall):
+            return self._call(happened)
+        if tick == happened.born:
+            return self._malloc(happened)
+        self._allocator.free(self._blocks.pop(happened.born))
+        return None
+
+    def _malloc(self, allocation: Allocation) -> ReplayedFailure | None:
+        try:
+            block = self._allocator.malloc(allocation.requested_bytes, allocation.stream)
+        except DeviceOutOfMemory as error:
+            return ReplayedFailure(event=allocation, error=error)
+        self._blocks[allocation.born] = block
+        return None
+
+    def _call(self, call: AllocatorCall) -> ReplayedFailure | None:
+        match call.action:
+            case Action.EMPTY_CACHE | Action.FAILED:
+                self._allocator.empty_cache()
+            case Action.ALLOWED if not self._keeps_allowed:
+                self._allocator.allowed_bytes = call.bytes or None
+            case Action.SETTINGS:
+                self._allocator.apply(_settings(call.what))
+            case Action.OUTSIDE if not self._allocator.take_outside(call.bytes):
+                return ReplayedFailure(event=call, error=None)
+        return None
+
+
+def _settings(text: str) -> Settings:
+    """The settings, less the memory fraction: what it allowed is an ALLOWED call."""
+    return replace(parse_settings(text), per_process_memory_fraction=1.0)
+
+
+def _events(capture: Capture) -> Iterator[tuple[int, _Event]]:
+    """Births, deaths and calls in the order of their ticks."""
+    births: list[tuple[int, _Event]] = [(a.born, a) for a in capture.allocations]
+    deaths: list[tuple[int, _Event]] = [(a.died, a) for a in capture.allocations if a.died is not None]
+    calls: list[tuple[int, _Event]] = [(call.tick, call) for call in capture.calls]
+    return iter(sorted(births + deaths + calls, key=lambda event: event[0]))

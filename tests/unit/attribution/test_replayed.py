@@ -1,0 +1,55 @@
+"""A capture's calls on a card of another size."""
+
+import pytest
+
+from helpers import allocation_of, capture_of
+from peaksight.attribution import replay_capture
+from peaksight.records import Action, AllocatorCall
+from peaksight.units import GIB, MIB
+
+
+def test_the_same_card_reserves_the_same():
+    """Without a limit nothing fails."""
+    capture = capture_of(allocation_of(GIB, born=1, died=3), allocation_of(30 * MIB, born=2))
+    replayed = replay_capture(capture, limit_bytes=None)
+
+    assert replayed.failure is None
+    assert replayed.peak_reserved_bytes == capture.peak_reserved_bytes
+    assert replayed.num_alloc_retries == 0
+
+
+def test_a_smaller_card_fails_at_the_allocation():
+    """And tells what the allocator held."""
+    capture = capture_of(allocation_of(GIB, born=1), allocation_of(2 * GIB, born=2, source="train.py:9"))
+    failure = replay_capture(capture, limit_bytes=2 * GIB).failure
+
+    assert failure.event.source == "train.py:9"
+    assert failure.error.allocated_bytes == GIB
+
+
+def test_the_script_emptied_the_cache():
+    """So a segment of another size is made without a retry."""
+    emptied = AllocatorCall(tick=3, action=Action.EMPTY_CACHE)
+    capture = capture_of(allocation_of(GIB, born=1, died=2), allocation_of(GIB + 2 * MIB, born=4), calls=(emptied,))
+    replayed = replay_capture(capture, limit_bytes=GIB + 100 * MIB)
+
+    assert (replayed.failure, replayed.num_alloc_retries) == (None, 0)
+
+
+def test_libraries_take_their_share():
+    """Outside the allocator, out of the same card; a call that does not fit is a failure without an allocation."""
+    handle = AllocatorCall(tick=1, action=Action.OUTSIDE, bytes=64 * MIB, what="cublas")
+    capture = capture_of(allocation_of(GIB, born=2), calls=(handle,))
+
+    assert replay_capture(capture, limit_bytes=None).needed_bytes == GIB + 64 * MIB
+    assert replay_capture(capture, limit_bytes=GIB + 40 * MIB).failure.event.born == 2
+    assert replay_capture(capture, limit_bytes=MIB).failure.event is handle
+
+
+@pytest.mark.parametrize(("allowed_bytes", "fails"), [(None, True), (4 * GIB, False)])
+def test_what_the_script_allowed_holds_unless_another_is_asked_for(allowed_bytes, fails):
+    """`set_per_process_memory_fraction` of the run, or what the caller of the replay says."""
+    fraction = AllocatorCall(tick=1, action=Action.ALLOWED, bytes=GIB)
+    capture = capture_of(allocation_of(2 * GIB, born=2), calls=(fraction,))
+
+    assert fails == (replay_capture(capture, limit_bytes=None, allowed_bytes=allowed_bytes).failure is not None)
