@@ -20,10 +20,11 @@ class Process:
     """A process on a card that has `free_bytes` left (None: as many as it wants)."""
 
     def __init__(self, card="h100-80gb", build="2.11+cu130", free_bytes=None):
-        self.rules = rules_for(build, find_card(card))
+        card = find_card(card)
+        self.rules = rules_for(build, card)
         self.taken, self.failed, self.notes = [], [], []
         self.free_bytes = free_bytes
-        self.outside = OutsideMemory(self.rules, self._take, self._fail, lambda *note: self.notes.append(note))
+        self.outside = OutsideMemory(card, self.rules, self._take, self._fail, self._note)
 
     def run(self, func, *args, in_backward=False):
         """One operator; returns what it took."""
@@ -36,6 +37,9 @@ class Process:
             return False
         self.taken.append((library, num_bytes))
         return True
+
+    def _note(self, *note):
+        self.notes.append(note)
 
     def _fail(self, library, num_bytes, error):
         self.failed.append((library, num_bytes))
@@ -130,14 +134,24 @@ def test_one_matrix_is_factored_by_cusolver_and_a_batch_by_cublas(process):
     assert [CUBLAS] == process.run(aten.linalg_inv_ex.default, x(16, 4, 4))
 
 
-@pytest.mark.parametrize(("card", "mib"), [("t4", 8), ("a100-80gb", 8), ("h200", 64), ("b200", 64), ("rtx-5090", 24)])
-def test_a_handle_of_cublas_by_generation(card, mib):
-    """What nobody measured is noted."""
+@pytest.mark.parametrize(
+    ("card", "kernels", "cublas"),
+    [
+        ("t4", 14, 8),
+        ("a100-80gb", 78, 8),
+        ("h100-pcie", 82, 64),
+        ("h200", 96, 64),
+        ("b200", 107, 64),
+        ("rtx-5090", 92, 24),
+    ],
+)
+def test_other_cards(card, kernels, cublas):
+    """Kernels go with the size of the card, a handle of cuBLAS with its generation; what nobody measured is noted."""
     process = Process(card)
+    taken = dict(process.run(aten.mm.default, x(), x()))
 
-    assert [KERNELS, ("cuBLAS", mib * MIB)] == process.run(aten.mm.default, x(), x())
-    estimated = [("outside-estimated", "loaded kernels"), ("outside-estimated", "cuBLAS")]
-    assert ([] if card == "h200" else estimated) == process.notes
+    assert {"loaded kernels": kernels, "cuBLAS": cublas} == {name: size // MIB for name, size in taken.items()}
+    assert ([] if card.startswith("h") else ["loaded kernels", "cuBLAS"]) == [name for _, name in process.notes]
 
 
 @pytest.mark.parametrize(

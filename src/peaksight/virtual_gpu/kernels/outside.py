@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from peaksight.gpus import Card
 from peaksight.units import MIB
 from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.kernels.libraries import CUBLAS, CUDNN, CUSOLVER, KERNELS, libraries_of
@@ -43,24 +44,23 @@ ASYNCHRONOUS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Holding:
-    """What one library holds in one thread; `is_estimated` where nobody measured it on such a card."""
+@cache
+def _table() -> dict[str, Any]:
+    return tomllib.loads(files(__package__).joinpath("outside_memory.toml").read_text(encoding="utf-8"))
 
-    num_bytes: int
-    is_estimated: bool
+
+def is_measured(card: Card) -> bool:
+    """Whether the sizes were measured on such a card."""
+    return tuple(_table()["measured"]) == card.capability
 
 
 @cache
-def holdings(capability: tuple[int, int]) -> dict[str, Holding]:
-    """By library, on cards of `capability`."""
-    table = tomllib.loads(files(__package__).joinpath("outside_memory.toml").read_text(encoding="utf-8"))
-    return {library: _holding(rows, capability) for library, rows in table.items()}
-
-
-def _holding(rows: list[dict[str, Any]], capability: tuple[int, int]) -> Holding:
-    row = max((row for row in rows if tuple(row["since"]) <= capability), key=lambda row: row["since"])
-    return Holding(row["mib"] * MIB, row.get("estimated", False))
+def held_bytes(library: str, card: Card) -> int:
+    """What `library` holds on `card` in each thread that uses it."""
+    rows = [row for row in _table()[library] if tuple(row["since"]) <= card.capability]
+    row = max(rows, key=lambda row: row["since"])
+    threads = card.multi_processor_count * card.threads_per_multi_processor
+    return row["mib"] * MIB * threads // row.get("threads", threads)
 
 
 @dataclass(slots=True)
@@ -72,6 +72,7 @@ class OutsideMemory:
     has the bytes after all.
     """
 
+    card: Card
     rules: DeviceRules
     take: Callable[[str, int], bool]
     fail: Callable[[str, int, Exception], None]
@@ -91,11 +92,11 @@ class OutsideMemory:
             self._served.add((call.func, in_backward))
 
     def _take(self, library: str, in_backward: bool) -> None:
-        holding, name = holdings(self.rules.capability)[library], NAMES[library]
-        if not self.take(name, holding.num_bytes):
-            self.fail(name, holding.num_bytes, library_error(library, self.rules))
-            self.take(name, holding.num_bytes)
-        if holding.is_estimated:
+        num_bytes, name = held_bytes(library, self.card), NAMES[library]
+        if not self.take(name, num_bytes):
+            self.fail(name, num_bytes, library_error(library, self.rules))
+            self.take(name, num_bytes)
+        if not is_measured(self.card):
             self.note("outside-estimated", name)
         self._taken.add(_key(library, in_backward))
 
