@@ -18,6 +18,7 @@ from peaksight.virtual_gpu import (
     cuda_answers,
     data_loading,
     dynamo,
+    generation,
     loading,
     modules,
     optimizers,
@@ -116,6 +117,7 @@ class VirtualGpu:
         optimizers.install(patches, self.loop, parameters)
         backward.install(patches, requests, self.loop, self.ledger, parameters)
         data_loading.install(patches)
+        generation.install(patches, partial(self.made_up, "token"))
         loading.install(patches, self._files, self.ledger)
         saving.install(patches, self._files, self.loop)
         safetensors_files.install(patches, self._files, self.loop)

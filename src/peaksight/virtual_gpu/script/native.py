@@ -1,12 +1,11 @@
 """Libraries in C and C++ that open files by name, without Python: OpenCV, HDF5 and Parquet get the redirected name."""
 
-import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+from peaksight.virtual_gpu.late_imports import change_modules
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.script.overlay import Overlay
 from peaksight.virtual_gpu.script.path_functions import PathFunction, Redirected
@@ -66,40 +65,11 @@ _NATIVE: dict[str, dict[str, Callable[[Callable[..., Any]], Redirected]]] = {
 
 def redirect_native(patches: Patches) -> None:
     """Redirect the libraries that are loaded, and the others when the run imports them."""
-    for name in _NATIVE.keys() & sys.modules.keys():
-        _redirect(sys.modules[name], patches)
-    finder = _NativeFinder(patches)
-    sys.meta_path.insert(0, finder)
-    patches.callback(sys.meta_path.remove, finder)
+    change_modules(patches, dict.fromkeys(_NATIVE, partial(_redirect, patches)))
 
 
-def _redirect(module: ModuleType, patches: Patches) -> None:
+def _redirect(patches: Patches, module: ModuleType) -> None:
     for name, redirected in _NATIVE[module.__name__].items():
         real = getattr(module, name, None)
         if real is not None and not isinstance(real, Redirected):
             patches.set(module, name, redirected(real))
-
-
-class _NativeFinder:
-    """Finds the modules in the table as the other finders do, and redirects them when they are loaded."""
-
-    def __init__(self, patches: Patches) -> None:
-        self._patches = patches
-
-    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name not in _NATIVE:
-            return None
-        others = (finder for finder in sys.meta_path if finder is not self)
-        spec = next(filter(None, (finder.find_spec(name, path, target) for finder in others)), None)
-        if spec is not None and spec.loader is not None:
-            self._redirect_after(spec.loader)
-        return spec
-
-    def _redirect_after(self, loader: Any) -> None:
-        execute = loader.exec_module
-
-        def exec_module(module: ModuleType) -> None:
-            execute(module)
-            _redirect(sys.modules[module.__name__], self._patches)
-
-        loader.exec_module = exec_module
