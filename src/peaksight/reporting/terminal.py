@@ -8,8 +8,8 @@ from rich.text import Text
 
 from peaksight.records import Holder, OutOfMemory, Report
 from peaksight.reporting.bars import Glyphs, glyphs_for, memory_bar, share_bar
-from peaksight.reporting.rows import Row, by_category, by_place
-from peaksight.reporting.sentences import ending, moment, verdict
+from peaksight.reporting.rows import Row, by_category, by_place, ends
+from peaksight.reporting.sentences import blocks, footer, peak_lines, verdict
 from peaksight.units import format_bytes
 
 NUM_HOLDERS = 10
@@ -64,14 +64,7 @@ class _Page:
 
     def footer(self) -> Text:
         """Versions, how the run ended, how long it took."""
-        report = self.report
-        facts = (
-            f"torch {report.torch}",
-            f"device rules {report.device_rules}",
-            ending(report),
-            f"{report.seconds:.1f} s",
-        )
-        return Text(f" {self.glyphs.dot} ".join(facts), style="dim")
+        return Text(f" {self.glyphs.dot} ".join(footer(self.report)), style="dim")
 
     def _failure(self, oom: OutOfMemory) -> Table:
         table = _table("<", ">", "<")
@@ -81,22 +74,14 @@ class _Page:
         return table
 
     def _peak(self) -> Table:
-        peak = self.report.peak
-        rows = [
-            ("allocated", peak.allocated_bytes, Text(moment(peak))),
-            ("reserved", peak.reserved_bytes, Text("what the job needs on the card", style="dim")),
-            ("requested", peak.requested_bytes, Text("before rounding to blocks", style="dim")),
-            ("process", peak.process_bytes, Text("with the CUDA context, as nvidia-smi counts", style="dim")),
-        ]
         table = _table("<", ">", "<")
-        for name, num_bytes, note in rows:
-            if num_bytes is not None:
-                table.add_row(name, format_bytes(num_bytes), note)
+        for name, num_bytes, note in peak_lines(self.report.peak):
+            table.add_row(name, format_bytes(num_bytes), Text(note, style="" if name == "allocated" else "dim"))
         return table
 
     def _steps(self) -> Table:
         table = _table(">", "<", ">", ">", header=("step", self._legend(), "allocated", "reserved"))
-        shown = _ends(list(enumerate(self.report.steps, start=1)), NUM_STEPS)
+        shown = ends(list(enumerate(self.report.steps, start=1)), NUM_STEPS)
         for number, step in shown:
             sizes = (step.peak_allocated_bytes, step.peak_reserved_bytes)
             table.add_row(str(number), self._bar(*sizes), *map(format_bytes, sizes))
@@ -164,11 +149,6 @@ def _table(*alignments: str, header: Iterable[str | Text] | None = None) -> Tabl
     return table
 
 
-def _ends(rows: list, count: int) -> list:
-    """All `rows`, or the first and the last where there are more than `count`."""
-    return rows if len(rows) <= count else rows[: count // 2] + rows[-(count - count // 2) :]
-
-
 def _words(row: Row) -> str:
     return row.category_words
 
@@ -180,7 +160,7 @@ def _largest(holders: tuple[Holder, ...]) -> Text:
 
 
 def _blocks(count: int) -> Text:
-    return Text("1 block" if count == 1 else f"{count} blocks", style="dim")
+    return Text(blocks(count), style="dim")
 
 
 def _shorten(module: str, width: int) -> Text:
