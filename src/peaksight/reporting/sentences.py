@@ -1,7 +1,10 @@
 """What a report says in whole sentences."""
 
 from peaksight.records import OutOfMemory, Peak, Phase, Report, Retries, StepPeak
+from peaksight.reporting.rows import by_category
 from peaksight.units import format_bytes
+
+_NUM_CATEGORIES = 3
 
 _WHEN = {
     Phase.INIT: "before the first forward",
@@ -139,6 +142,17 @@ def peak_lines(peak: Peak) -> list[tuple[str, int, str]]:
         ("process", peak.process_bytes, "with the CUDA context, as nvidia-smi counts"),
     ]
     return [(name, num_bytes, note) for name, num_bytes, note in lines if num_bytes is not None]
+
+
+def failure_lines(oom: OutOfMemory) -> list[tuple[str, int, str]]:
+    """Each number of the failure with its name and what it means."""
+    largest = by_category(oom.live)[:_NUM_CATEGORIES]
+    alive = ", ".join(f"{row.category_words} {format_bytes(row.bytes)}" for row in largest)
+    return [
+        ("asked for", oom.requested_bytes, moment(oom)),
+        ("allocated", oom.allocated_bytes, alive),
+        ("reserved", oom.reserved_bytes, "of the card, at that moment"),
+    ]
 
 
 def footer(report: Report) -> tuple[str, ...]:

@@ -6,14 +6,13 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from peaksight.records import Holder, OutOfMemory, Report
+from peaksight.records import Report
 from peaksight.reporting.bars import Glyphs, glyphs_for, memory_bar, share_bar
-from peaksight.reporting.rows import Row, by_category, by_place, ends
-from peaksight.reporting.sentences import blocks, footer, peak_lines, verdict
+from peaksight.reporting.rows import by_category, by_place, ends
+from peaksight.reporting.sentences import blocks, failure_lines, footer, peak_lines, verdict
 from peaksight.units import format_bytes
 
 NUM_HOLDERS = 10
-NUM_CATEGORIES = 3
 NUM_WRITES = 5
 NUM_STEPS = 8
 MAX_WIDTH = 120
@@ -49,9 +48,9 @@ class _Page:
         """Titles and bodies; a section without content is left out."""
         report = self.report
         if report.oom is not None:
-            yield "Predicted failure", self._failure(report.oom)
+            yield "Predicted failure", _lines(failure_lines(report.oom))
         if report.live_at_peak:
-            yield "Predicted peak", self._peak()
+            yield "Predicted peak", _lines(peak_lines(report.peak))
         if report.steps:
             yield "Steps", self._steps()
         if report.live_at_peak:
@@ -65,19 +64,6 @@ class _Page:
     def footer(self) -> Text:
         """Versions, how the run ended, how long it took."""
         return Text(f" {self.glyphs.dot} ".join(footer(self.report)), style="dim")
-
-    def _failure(self, oom: OutOfMemory) -> Table:
-        table = _table("<", ">", "<")
-        table.add_row("asked for", format_bytes(oom.requested_bytes), Text(moment(oom)))
-        table.add_row("allocated", format_bytes(oom.allocated_bytes), _largest(oom.live))
-        table.add_row("reserved", format_bytes(oom.reserved_bytes), Text("of the card, at that moment", style="dim"))
-        return table
-
-    def _peak(self) -> Table:
-        table = _table("<", ">", "<")
-        for name, num_bytes, note in peak_lines(self.report.peak):
-            table.add_row(name, format_bytes(num_bytes), Text(note, style="" if name == "allocated" else "dim"))
-        return table
 
     def _steps(self) -> Table:
         table = _table(">", "<", ">", ">", header=("step", self._legend(), "allocated", "reserved"))
@@ -102,7 +88,7 @@ class _Page:
         table = _table("<", "<", ">", ">", ">")
         for row in by_category(self.report.live_at_peak):
             bar = Text(share_bar(row.bytes, peak_bytes, 24, self.glyphs), style="cyan")
-            table.add_row(_words(row), bar, *self._sizes(row.bytes), _blocks(row.count))
+            table.add_row(row.category_words, bar, *self._sizes(row.bytes), _blocks(row.count))
         count = sum(holder.count for holder in self.report.live_at_peak)
         table.add_row("total", "", *self._sizes(peak_bytes), _blocks(count), style="bold")
         return table
@@ -114,7 +100,7 @@ class _Page:
         table = _table(">", ">", "<", "<", "<", header=("bytes", "share", "category", "module", "line"))
         for row in shown:
             module = _shorten(row.module or "(outside any module)", max(room, 12))
-            table.add_row(*self._sizes(row.bytes), _words(row), module, row.source)
+            table.add_row(*self._sizes(row.bytes), row.category_words, module, row.source)
         if others:
             table.add_row(*self._sizes(sum(row.bytes for row in others)), f"{len(others)} others", "", "", style="dim")
         return table
@@ -149,14 +135,12 @@ def _table(*alignments: str, header: Iterable[str | Text] | None = None) -> Tabl
     return table
 
 
-def _words(row: Row) -> str:
-    return row.category_words
-
-
-def _largest(holders: tuple[Holder, ...]) -> Text:
-    """The categories that are alive, largest first."""
-    largest = by_category(holders)[:NUM_CATEGORIES]
-    return Text(", ".join(f"{_words(row)} {format_bytes(row.bytes)}" for row in largest), style="dim")
+def _lines(lines: list[tuple[str, int, str]]) -> Table:
+    """Named numbers and what they mean; where and when is what matters most."""
+    table = _table("<", ">", "<")
+    for position, (name, num_bytes, note) in enumerate(lines):
+        table.add_row(name, format_bytes(num_bytes), Text(note, style="dim" if position else ""))
+    return table
 
 
 def _blocks(count: int) -> Text:
