@@ -78,7 +78,7 @@ class CachingAllocator(ReportedStatistics):
         self._should_split = self._source.segments.should_split
         self._max_split_size = settings.max_split_size
         divisions = settings.roundup_power2_divisions
-        self._round_size = partial(roundup_power2, divisions) if max(divisions) > 1 else round_size
+        self.round_size = partial(roundup_power2, divisions) if max(divisions) > 1 else round_size
         self._choose_search()
 
     def set_memory_fraction(self, fraction: float) -> None:
@@ -103,7 +103,7 @@ class CachingAllocator(ReportedStatistics):
         Raises:
             DeviceOutOfMemory: the limit or the cap is reached, and releasing the cached segments does not help.
         """
-        size = self._round_size(nbytes)
+        size = self.round_size(nbytes)
         pool = self._small if size <= SMALL_SIZE else self._large
         block = self._get_free_block(pool, stream, size) or self._source.alloc_block(pool, stream, size, nbytes)
         self._split_off(block, size)

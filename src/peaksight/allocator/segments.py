@@ -24,6 +24,7 @@ class Segment:
     total_size: int
     stream: int
     pool: str
+    is_expandable: bool
     blocks: tuple[Block, ...]
 
 
@@ -37,6 +38,7 @@ def segments_from(head: Block) -> Iterator[Segment]:
                 total_size=sum(block.size for block in blocks),
                 stream=head.stream,
                 pool=head.pool.name,
+                is_expandable=head.page_size > 0,
                 blocks=blocks,
             )
 
