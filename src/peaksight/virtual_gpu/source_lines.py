@@ -7,7 +7,8 @@ from functools import cache
 from types import FrameType
 from typing import NamedTuple
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+from peaksight.virtual_gpu.frames import is_ours
+
 _INSTALLED = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib", "platstdlib")})
 # Frames that every operation passes through: they say nothing about where it came from.
 _PLUMBING = (
@@ -63,7 +64,7 @@ class SourceLines:
 
     def _classify(self, filename: str) -> _File | None:
         """None for frames of peaksight, of plumbing and without a file."""
-        if filename.startswith("<") or filename.startswith(_PACKAGE):
+        if filename.startswith("<") or is_ours(filename):
             return None
         for root in _INSTALLED:
             if filename.startswith(root + os.sep):

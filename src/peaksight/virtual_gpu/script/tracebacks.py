@@ -1,14 +1,10 @@
 """The script's tracebacks as they would be without us."""
 
-import os
 import sys
 from collections.abc import Iterator
 from types import TracebackType
 
-# Where torch goes on in Python for a fake tensor: on the card the operator, and the traceback, end before it.
-_FAKE_KERNELS = f"{os.sep}torch{os.sep}_subclasses{os.sep}"
-_WAY_THERE = tuple(os.path.join("torch", *path) for path in (("_compile.py",), ("utils", "_stats.py"), ("_ops.py",)))
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+from peaksight.virtual_gpu.frames import visible
 
 
 def print_failure(error: BaseException) -> None:
@@ -38,26 +34,12 @@ def remove_our_frames(error: BaseException) -> None:
 
 
 def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
-    kept = [entry for entry in _until_fake_kernels(traceback) if not _file(entry).startswith(_PACKAGE)]
-    following = None
-    for entry in reversed(kept):
-        entry.tb_next = following
-        following = entry
-    return following
-
-
-def _until_fake_kernels(traceback: TracebackType | None) -> list[TracebackType]:
     entries = list(_entries(traceback))
-    for i, entry in enumerate(entries):
-        if _FAKE_KERNELS in _file(entry):
-            while i and _file(entries[i - 1]).endswith(_WAY_THERE):
-                i -= 1
-            return entries[:i]
-    return entries
-
-
-def _file(entry: TracebackType) -> str:
-    return entry.tb_frame.f_code.co_filename
+    following = None
+    for position in reversed(visible([entry.tb_frame.f_code for entry in entries])):
+        entries[position].tb_next = following
+        following = entries[position]
+    return following
 
 
 def _entries(traceback: TracebackType | None) -> Iterator[TracebackType]:

@@ -1,0 +1,54 @@
+"""Which frames of a running script a run on the card would have too, without this package and the fake kernels."""
+
+import os
+from collections.abc import Sequence
+from functools import cache
+from types import CodeType
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# Outside of it are the frames that started the run.
+_RUNNER = os.path.join(PACKAGE, "virtual_gpu", "script", "runner.py")
+# Where torch goes on in Python for a fake tensor: on the card the operator, and its frames, end before it.
+_FAKE_KERNELS = f"{os.sep}torch{os.sep}_subclasses{os.sep}"
+_WAY_THERE = tuple(os.path.join("torch", *path) for path in (("_compile.py",), ("utils", "_stats.py"), ("_ops.py",)))
+# A function of torch asks the function mode through it, which calls the same function again.
+_DETOUR = os.path.join("torch", "overrides.py")
+
+
+@cache
+def is_ours(filename: str) -> bool:
+    """Whether `filename` belongs to this package."""
+    return filename.startswith(PACKAGE)
+
+
+def visible(codes: Sequence[CodeType]) -> list[int]:
+    """The positions of the frames running `codes`, outermost first, that the card's run would have too."""
+    kept: list[int] = []
+    after_detour = False
+    for position, code in enumerate(codes):
+        if is_ours(code.co_filename):
+            after_detour |= _leave_detour(kept, codes)
+            if code.co_filename == _RUNNER:
+                kept.clear()
+        elif _FAKE_KERNELS in code.co_filename:
+            return _before_the_way_there(kept, codes)
+        else:
+            if after_detour and kept and codes[kept[-1]] is code:
+                kept.pop()
+            kept.append(position)
+            after_detour = False
+    return kept
+
+
+def _leave_detour(kept: list[int], codes: Sequence[CodeType]) -> bool:
+    """Whether the innermost of `kept` led into this package only, and is taken out."""
+    leads_here = bool(kept) and codes[kept[-1]].co_filename.endswith(_DETOUR)
+    if leads_here:
+        kept.pop()
+    return leads_here
+
+
+def _before_the_way_there(kept: list[int], codes: Sequence[CodeType]) -> list[int]:
+    while kept and codes[kept[-1]].co_filename.endswith(_WAY_THERE):
+        kept.pop()
+    return kept
