@@ -51,8 +51,7 @@ class Failures:
         message = out_of_memory_message(error, self._room)
         ledger.note(Action.FAILED, error.requested_bytes, op)
         self._note(ledger, about, error.requested_bytes, op, message)
-        for observer in self.observers:
-            observer(0, error.segment_bytes, self._room.card.total_bytes, free_bytes(error, self._room))
+        self._tell(ledger, error)
         raise self._marked(torch.OutOfMemoryError(message))
 
     def library_failed(
@@ -81,6 +80,16 @@ class Failures:
             return False
         ledger.lift_limit()
         return True
+
+    def _tell(self, ledger: Ledger, error: DeviceOutOfMemory) -> None:
+        """What C++ tells of an `error` before it raises: the history, and the observers that the script attached."""
+        free = free_bytes(error, self._room)
+        if ledger.history is not None:
+            size = ledger.allocator.round_size(error.requested_bytes)
+            ledger.history.failed(size, ledger.stream, device_free_bytes=free)
+        allowed = self._room.card.total_bytes if error.allowed_bytes is None else error.allowed_bytes
+        for observer in self.observers:
+            observer(0, error.segment_bytes, allowed, free)
 
     def _note(self, ledger: Ledger, about: Circumstances, num_bytes: int, op: str, message: str) -> None:
         failure = Failure(

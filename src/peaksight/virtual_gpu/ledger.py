@@ -10,6 +10,7 @@ from peaksight.allocator.device import DeviceOutOfMemory
 from peaksight.allocator.settings import Settings, settings_text
 from peaksight.records import Action, AllocatorCall, Role, StepPeak
 from peaksight.virtual_gpu.births import Birth, Circumstances, Peaks
+from peaksight.virtual_gpu.history import History
 
 
 class _StorageRef(ref):
@@ -43,6 +44,7 @@ class Ledger:
         self.calls: list[AllocatorCall] = []
         self.peaks = Peaks()
         self.stream = 0
+        self.history: History | None = None
         self._circumstances = circumstances
         self._on_first_use: Callable[[], None] | None = on_first_use
         self._on_failure = on_failure
@@ -77,10 +79,19 @@ class Ledger:
 
         The first word stays, but what a module holds counts more than where it came from.
         """
+        birth = self.of_storage(storage)
+        if birth is not None and (birth.role in (Role.UNMARKED, Role.INPUT) or role is Role.PARAMETER):
+            birth.role = role
+            birth.module = module or birth.module
+
+    def of_storage(self, storage: Any) -> Birth | None:
+        """The block of `storage`, if it has one."""
         alive = self._alive.get(storage._cdata)
-        if alive is not None and (alive[1].role in (Role.UNMARKED, Role.INPUT) or role is Role.PARAMETER):
-            alive[1].role = role
-            alive[1].module = module or alive[1].module
+        return None if alive is None else alive[1]
+
+    def at(self, address: int) -> Birth | None:
+        """The block at `address`, if a storage has it."""
+        return next((birth for _, birth in self._alive.values() if birth.block.address == address), None)
 
     def _watch(self, storage: Any, key: int) -> _StorageRef:
         reference = _StorageRef(storage, self._storage_died)
@@ -99,6 +110,8 @@ class Ledger:
         if self._on_first_use is not None:
             self._start()
         block = self._malloc(num_bytes, op)
+        if self.history is not None:
+            self.history.allocated(block)
         self._tick += 1
         about = self._circumstances()
         birth = Birth(
@@ -113,11 +126,15 @@ class Ledger:
         """Give a block back."""
         self._tick += 1
         birth.died = self._tick
+        if self.history is not None:
+            self.history.freed(birth.block)
         self.allocator.free(birth.block)
 
     def empty_cache(self) -> None:
         """Return cached segments to the device, as `torch.cuda.empty_cache` does."""
         self.allocator.empty_cache()
+        if self.history is not None:
+            self.history.cache_emptied()
         self.note(Action.EMPTY_CACHE)
 
     def take_outside(self, what: str, num_bytes: int) -> bool:
@@ -131,11 +148,13 @@ class Ledger:
 
     def set_memory_fraction(self, fraction: float) -> None:
         """Reserve at most `fraction` of the card from here on, as `torch.cuda.set_per_process_memory_fraction` says."""
+        self._start()
         self.allocator.set_memory_fraction(fraction)
         self.note(Action.ALLOWED, self.allocator.allowed_bytes or 0)
 
     def apply_settings(self, settings: Settings) -> None:
         """Let the allocator work by `settings` from here on."""
+        self._start()
         self.allocator.apply(settings)
         self.note(Action.SETTINGS, what=settings_text(settings))
         if settings.per_process_memory_fraction < 1:

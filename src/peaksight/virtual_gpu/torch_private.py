@@ -4,6 +4,7 @@ A release that lacks one of them is refused by name instead of giving a wrong nu
 """
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -31,6 +32,8 @@ from peaksight.errors import UnsupportedError
 
 __all__ = [
     "DISPATCH_FILES",
+    "ENGINE",
+    "SNAPSHOTS_HAVE_HOST_MEMORY",
     "BypassDispatchCache",
     "FakeTensor",
     "FakeTensorMode",
@@ -88,6 +91,7 @@ PROBES: tuple[tuple[object, str], ...] = (
     (serialization, "_is_zipfile"),
     (serialization, "_should_read_directly"),
     (torch.UntypedStorage, "_set_from_file"),
+    (torch.cuda.memory, "_record_memory_history"),
     (dataloader_module, "_BaseDataLoaderIter"),
     (dataloader_module, "_SingleProcessDataLoaderIter"),
 )
@@ -96,6 +100,10 @@ PROBES: tuple[tuple[object, str], ...] = (
 DISPATCH_FILES = frozenset(
     str(Path(torch.__file__).parent / name)
     for name in ("_subclasses/fake_tensor.py", "utils/_stats.py", "_compile.py", "_dynamo/eval_frame.py")
+)
+# torch 2.14 keeps a history of pinned memory too, and has keys for it in its snapshots.
+SNAPSHOTS_HAVE_HOST_MEMORY = (
+    "record_pinned_host_memory" in inspect.signature(torch.cuda.memory._record_memory_history).parameters
 )
 BypassDispatchCache = fake_tensor._BypassDispatchCache
 current_autograd_node = torch._C._current_autograd_node
