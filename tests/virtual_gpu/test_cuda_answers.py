@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from peaksight.gpus import find_card
-from peaksight.units import MIB
 
 from .cards import card_of
 
@@ -34,42 +33,6 @@ def test_other_cards(name, capability, has_bf16):
         assert threads == torch.cuda.get_device_properties(0).max_threads_per_multi_processor
         assert capability == torch.cuda.get_device_capability()
         assert has_bf16 == torch.cuda.is_bf16_supported(including_emulation=False)
-
-
-def test_memory(virtual_gpu):
-    """Allocated and reserved bytes, their peaks and the free memory follow the allocator.
-
-    2,000,000 bytes are rounded to 2,000,384 in a segment of 20 MiB.
-    """
-    total = find_card("h100-80gb").total_bytes
-    tensor = torch.empty(500_000, device="cuda")
-
-    assert 2_000_384 == torch.cuda.memory_allocated()
-    assert 20 * MIB == torch.cuda.memory_reserved()
-    assert (total - 20 * MIB, total) == torch.cuda.mem_get_info()
-
-    del tensor
-
-    assert (0, 2_000_384) == (torch.cuda.memory_allocated(), torch.cuda.max_memory_allocated())
-
-    torch.cuda.empty_cache()
-
-    assert (0, 20 * MIB) == (torch.cuda.memory_reserved(), torch.cuda.max_memory_reserved())
-
-    torch.cuda.reset_peak_memory_stats()
-
-    assert (0, 0) == (torch.cuda.max_memory_allocated(0), torch.cuda.max_memory_reserved("cuda"))
-
-
-def test_memory_stats(virtual_gpu):
-    """`memory_stats` has the allocator's counts, `memory_summary` prints them."""
-    tensor = torch.empty(25, device="cuda")
-    stats = torch.cuda.memory_stats()
-
-    assert (512, 100) == (stats["allocated_bytes.all.current"], stats["requested_bytes.all.current"])
-    assert 512 == torch.cuda.memory_stats_as_nested_dict()["allocated_bytes"]["all"]["current"]
-    assert "512 B" in torch.cuda.memory_summary()
-    assert tensor.is_cuda
 
 
 def test_initialisation(virtual_gpu):

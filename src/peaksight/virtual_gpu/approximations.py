@@ -19,6 +19,7 @@ TEXTS = {
     "outside-estimated": "memory outside PyTorch of {names}: measured on Hopper only, scaled for this card",
     "unknown-operator": "workspaces of operators that no card was asked about, called {times}: {names}",
     "nested-tensors": "nested tensors {times}, first at {at}: the words of all sequences were taken as one sequence",
+    "record-stream": "memory that other streams still use as its tensor dies {times}, first at {at}: reused at once",
     "draws": "random numbers drawn on the CPU {times}, first at {at}: a real run draws others",
 }
 

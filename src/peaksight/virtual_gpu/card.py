@@ -20,6 +20,7 @@ from peaksight.virtual_gpu import (
     dynamo,
     generation,
     loading,
+    memory_answers,
     modules,
     optimizers,
     safetensors_files,
@@ -108,6 +109,7 @@ class VirtualGpu:
         parameters = Parameters(self.ledger, self.loop.modules)
         torch_answers.install(patches, self.ledger, self.approximations, self._lines)
         cuda_answers.install(patches, self.room.card, self.rules, self.ledger)
+        memory_answers.install(patches, self.ledger, self.room, self.failures.observers)
         composites.install(patches, self.rules, rules)
         transformers.install(patches)
         convolution.install(patches)

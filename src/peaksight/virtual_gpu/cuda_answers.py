@@ -19,11 +19,9 @@ from peaksight.virtual_gpu.streams import CurrentStream, generic_answers, stream
 def install(patches: Patches, card: Card, rules: DeviceRules, ledger: Ledger) -> None:
     """Make `torch.cuda`, `torch.accelerator` and their C names answer for `card` until `patches` is left."""
     streams = CurrentStream(ledger)
-    memory = memory_answers(ledger, card)
     tensor_types.install(patches)
     for owner, answers in (
-        (torch.cuda, device_answers(card) | memory | stream_answers(streams) | random_answers()),
-        (torch.cuda.memory, memory),
+        (torch.cuda, device_answers(card) | stream_answers(streams) | random_answers()),
         (torch.cuda.random, random_answers()),
         (torch.cuda.streams, stream_answers(streams)),
         (torch, generic_answers() | {"Generator": Generator}),
@@ -35,7 +33,7 @@ def install(patches: Patches, card: Card, rules: DeviceRules, ledger: Ledger) ->
         (torch.distributions.Distribution, {"_validate_args": False}),
         (torch.backends.cuda, {"is_built": _always(True)}),
         (torch.backends.cudnn, {"is_available": _always(True)}),
-        (torch.accelerator, accelerator_answers(streams) | memory),
+        (torch.accelerator, accelerator_answers(streams)),
     ):
         for name, answer in answers.items():
             if owner is not torch.accelerator or hasattr(owner, name):
@@ -90,47 +88,6 @@ def device_answers(card: Card) -> dict[str, Any]:
     }
 
 
-def memory_answers(ledger: Ledger, card: Card) -> dict[str, Any]:
-    """Statistics of the simulated allocator."""
-    allocator = ledger.allocator
-    return {
-        "memory_allocated": lambda device=None: allocator.allocated_bytes,
-        "max_memory_allocated": lambda device=None: allocator.peak_allocated_bytes,
-        "memory_reserved": lambda device=None: allocator.reserved_bytes,
-        "max_memory_reserved": lambda device=None: allocator.peak_reserved_bytes,
-        "memory_cached": lambda device=None: allocator.reserved_bytes,
-        "max_memory_cached": lambda device=None: allocator.peak_reserved_bytes,
-        "memory_stats": lambda device=None: allocator.memory_stats(),
-        "memory_stats_as_nested_dict": lambda device=None: _nested(allocator.memory_stats()),
-        "reset_peak_memory_stats": lambda device=None: allocator.reset_peak_stats(),
-        "reset_max_memory_allocated": lambda device=None: allocator.reset_peak_stats(),
-        "reset_max_memory_cached": lambda device=None: allocator.reset_peak_stats(),
-        "reset_accumulated_memory_stats": lambda device=None: allocator.reset_accumulated_stats(),
-        "empty_cache": lambda *args: ledger.empty_cache(),
-        "mem_get_info": lambda device=None: (card.total_bytes - allocator.reserved_bytes, card.total_bytes),
-        "get_memory_info": lambda device=None: (card.total_bytes - allocator.reserved_bytes, card.total_bytes),
-        "set_per_process_memory_fraction": _always(None),
-        "get_per_process_memory_fraction": _always(1.0),
-        "get_allocator_backend": _always("native"),
-        "memory_snapshot": _always([]),
-        "_record_memory_history": _always(None),
-        "_snapshot": _always({"segments": [], "device_traces": []}),
-        "_dump_snapshot": _always(None),
-    }
-
-
-def _nested(flat: dict[str, int]) -> dict[str, Any]:
-    """`{"a": {"b": 1}}` for `{"a.b": 1}`."""
-    nested: dict[str, Any] = {}
-    for key, value in flat.items():
-        *path, name = key.split(".")
-        inner = nested
-        for part in path:
-            inner = inner.setdefault(part, {})
-        inner[name] = value
-    return nested
-
-
 def random_answers() -> dict[str, Any]:
     """The device generator draws nothing: its state is sixteen bytes on the host."""
     return {
@@ -165,7 +122,6 @@ def low_level_answers(ledger: Ledger) -> dict[str, Any]:
         "_accelerator_maybeExchangeDevice": _always(0),
         "_cuda_getCurrentRawStream": lambda device: ledger.stream,
         "_cuda_synchronize": _always(None),
-        "_cuda_emptyCache": ledger.empty_cache,
         "_cuda_clearCublasWorkspaces": _always(None),
         "_cuda_isInBadFork": _always(False),
     }

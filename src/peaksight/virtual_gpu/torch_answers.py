@@ -20,8 +20,9 @@ class _NobodysTensor:
 def install(patches: Patches, ledger: Ledger, approximations: Approximations, lines: SourceLines) -> None:
     """Answer for a card until `patches` is left."""
     _answer_device(patches)
-    _answer_addresses(patches)
+    _answer_addresses(patches, ledger)
     _follow_storages(patches, ledger)
+    _follow_streams(patches, ledger, approximations, lines)
     patches.callback(torch.set_default_device, default_device())
     _run_eagerly(patches, approximations, lines)
     # Libraries ask `isinstance(x, torch._subclasses.FakeTensor)` to find out that they are being traced, and skip
@@ -43,21 +44,23 @@ def _answer_device(patches: Patches) -> None:
     patches.set(FakeTensor, "is_cuda", property(lambda tensor: tensor.fake_device.type == "cuda"))
     patches.set(FakeTensor, "is_meta", property(lambda tensor: tensor.device.type == "meta"))
     patches.set(FakeTensor, "is_cpu", property(lambda tensor: tensor.fake_device.type == "cpu"))
-    patches.set(FakeTensor, "record_stream", lambda tensor, stream: None)
     patches.set(
         FakeTensor, "get_device", lambda tensor: -1 if tensor.fake_device.index is None else tensor.fake_device.index
     )
 
 
-def _answer_addresses(patches: Patches) -> None:
-    """Storages are told apart by their addresses (tied weights, safetensors): fake ones get one that is theirs."""
+def _answer_addresses(patches: Patches, ledger: Ledger) -> None:
+    """The address of a storage is that of its block; one without a block has an address that is only its own."""
     real = torch.UntypedStorage.data_ptr
 
     def storage_address(storage: torch.UntypedStorage) -> int:
-        return storage._cdata if _has_no_data(storage) else real(storage)
+        if not _has_no_data(storage):
+            return real(storage)
+        birth = ledger.of_storage(storage)
+        return storage._cdata if birth is None else birth.block.address
 
     def tensor_address(tensor: FakeTensor) -> int:
-        return tensor.untyped_storage()._cdata + tensor.storage_offset() * tensor.itemsize
+        return storage_address(tensor.untyped_storage()) + int(tensor.storage_offset()) * tensor.itemsize
 
     patches.set(torch.UntypedStorage, "data_ptr", storage_address)
     patches.set(FakeTensor, "data_ptr", tensor_address)
@@ -65,6 +68,17 @@ def _answer_addresses(patches: Patches) -> None:
 
 def _has_no_data(storage: Any) -> bool:
     return storage_device(storage).type == "meta"
+
+
+def _follow_streams(patches: Patches, ledger: Ledger, approximations: Approximations, lines: SourceLines) -> None:
+    """A block that another stream uses is reused when that is done: at once here, where no kernel takes time."""
+
+    def record_stream(tensor: FakeTensor, stream: Any) -> None:
+        birth = ledger.of_storage(tensor.untyped_storage())
+        if birth is not None and birth.stream != stream.stream_id:
+            approximations.note("record-stream", lines.current().source)
+
+    patches.set(FakeTensor, "record_stream", record_stream)
 
 
 def _follow_storages(patches: Patches, ledger: Ledger) -> None:
