@@ -10,17 +10,19 @@ from peaksight.allocator import BlockState, CachingAllocator, DeviceOutOfMemory,
 from peaksight.allocator.device import KEPT_BY_DRIVER
 from peaksight.units import MIB
 
-TOTAL = 240 * MIB
-LIMIT = 200 * MIB
+TOTAL = 150 * MIB
+LIMIT = 120 * MIB
 
-sizes = st.one_of(st.integers(1, 4096), st.integers(1, 3 * MIB), st.integers(1, 60 * MIB))
+sizes = st.one_of(st.integers(1, 4096), st.integers(1, 3 * MIB), st.integers(12 * MIB, 60 * MIB))
 calls = st.lists(
     st.one_of(
         st.tuples(st.just("malloc"), sizes, st.integers(0, 1)),
+        st.tuples(st.just("malloc"), st.sampled_from([15, 25, 26, 45]).map(lambda mb: mb * MIB), st.just(0)),
         st.tuples(st.sampled_from(["free", "free_requested", "free_completed"]), st.integers(0, 50), st.just(0)),
         st.tuples(st.sampled_from(["empty_cache", "switch_segments"]), st.just(0), st.just(0)),
-        st.tuples(st.just("take_outside"), st.integers(1, 20 * MIB), st.just(0)),
+        st.tuples(st.just("take_outside"), st.integers(1, 10 * MIB), st.just(0)),
     ),
+    min_size=12,
     max_size=60,
 )
 divisions = st.sampled_from([0, 2, 4]).map(lambda division: (division,) * 16)
