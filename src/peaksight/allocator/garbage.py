@@ -10,17 +10,15 @@ def collect_garbage(pool: BlockPool, target_bytes: int, release_block: Callable[
     """Release the segments that were not used for long, until `target_bytes` are.
 
     Mirrors `garbage_collect_cached_blocks`. The age of a block is the number of searches since it became free; a round
-    releases every unsplit block that is at least as old as the average of those left, even beyond the target.
+    releases every unsplit block that is at least as old as the average of those left, even beyond the target. Blocks
+    of expandable segments always are split, because unmapped pages follow.
     """
     free = [block for block in pool.free_blocks() if not block.is_split]
     ages = {block: pool.get_free_blocks_call_count - block.gc_count_base for block in free}
     reclaimed = 0
     while ages and reclaimed < target_bytes:
         threshold = sum(ages.values()) / len(ages)
-        old = [block for block, age in ages.items() if age >= threshold and not block.page_size]
-        if not old:
-            return
-        for block in old:
+        for block in [block for block, age in ages.items() if age >= threshold]:
             del ages[block]
             reclaimed += block.size
             release_block(block)

@@ -105,9 +105,7 @@ class BlockSource:
     def _collect_garbage(self) -> None:
         assert self._device.allowed_bytes is not None
         threshold_bytes = int(self._settings.garbage_collection_threshold * self._device.allowed_bytes)
-        excess_bytes = self._device.reserved_bytes - threshold_bytes
-        if excess_bytes > 0:
-            collect_garbage(self._large, excess_bytes, self._classic.release_block)
+        collect_garbage(self._large, self._device.reserved_bytes - threshold_bytes, self._classic.release_block)
 
     def _allocation_size(self, size: int) -> int:
         return get_allocation_size(size, self._settings.large_segment_size_bytes)

@@ -36,7 +36,7 @@ class FreeBlockSearch:
         if not self._expandable_segments:
             return next((block for block in fitting if not block.page_size), None)
         for block in fitting:
-            if not best.page_size or _expandable_size(block) >= _expandable_size(best):
+            if _expandable_size(block) >= _expandable_size(best):
                 break
             best = block
         return best

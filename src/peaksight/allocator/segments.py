@@ -98,7 +98,7 @@ class ClassicSegments:
 
     def release_blocks(self, pool: BlockPool) -> int:
         """Give every segment of `pool` back that is one free block, and return the bytes."""
-        unsplit = [block for block in pool.free_blocks() if not block.is_split and not block.page_size]
+        unsplit = [block for block in pool.free_blocks() if not block.is_split]
         for block in unsplit:
             self.release_block(block)
         return sum(block.size for block in unsplit)

@@ -153,3 +153,16 @@ def test_with_expandable_segments():
     block = allocator.malloc(30 * MIB)
 
     assert (block.size, allocator.reserved_bytes) == (30 * MIB, 60 * MIB)
+
+
+def test_pages_are_no_oversize_segments():
+    """At the limit, pages are released with everything else and not before."""
+    allocator = allocator_with(40, limit_mb=150, expandable_segments=True)
+    first = allocator.malloc(100 * MIB)
+    allocator.malloc(20 * MIB)
+    allocator.free(first)
+    allocator.malloc(45 * MIB)
+    stats = allocator.memory_stats()
+
+    assert (allocator.reserved_bytes, stats["num_alloc_retries"]) == (80 * MIB, 1)
+    assert stats["oversize_segments.allocated"] == 0
