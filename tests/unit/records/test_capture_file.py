@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,6 +16,7 @@ from peaksight.gpus import Room, find_card, room_on
 from peaksight.records import Approximation, Capture, ScratchWrite
 from peaksight.records.capture_file import VERSION, read_capture_file, write_capture_file
 
+DATA = Path(__file__).parents[2] / "data" / "captures"
 ROOM = room_on(find_card("t4"), others_bytes=1 << 30)
 CAPTURE = capture_of(
     allocation_of(1 << 20, born=1, died=4, module="Model.layers.0", op="aten::mm"),
@@ -118,6 +120,15 @@ def test_equal_runs_make_equal_files(tmp_path):
         write_capture_file(file, [CAPTURE], ROOM)
 
     assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_a_file_of_version_1_stays_readable():
+    """GIVEN a file that peaksight 0.1.0 wrote, THEN it is read; a field that is new must have a default."""
+    (limited, unlimited), room = read_capture_file(DATA / "version-1.capture", Room)
+
+    assert (len(limited.allocations), limited.fatal, limited.failures[0].requested_bytes) == (23, 0, 144 << 20)
+    assert (len(unlimited.allocations), unlimited.peak_allocated_bytes) == (74, 1_528_868_864)
+    assert (room.card.name, room.card.total_bytes) == ("t4", 1 << 30)
 
 
 def test_a_file_that_is_cut_short_anywhere(file):
