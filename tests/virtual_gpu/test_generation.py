@@ -45,8 +45,7 @@ def test_as_many_tokens_as_it_may(virtual_gpu, options):
     assert NEW == len(calls)
     if options.get("use_cache", True):
         assert PROMPT + NEW - 1 == generated.past_key_values.get_seq_length()
-    if "num_beams" not in options:
-        assert (2, PROMPT + NEW) == tuple(generated.sequences.shape)
+    assert (2, PROMPT + NEW) == tuple(generated.sequences.shape)
     assert ("tokens" in slugs(virtual_gpu)) == (options.get("eos_token_id", 0) is not None)
 
 

@@ -13,6 +13,9 @@ from peaksight.virtual_gpu.late_imports import change_modules
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.values import assume, known_value
 
+# Private methods of `GenerationMixin`.
+_GO_ON, _FINISH = "_beam_search_has_unfinished_sequences", "_update_finished_beams"
+
 
 def install(patches: Patches, note: Callable[[], None]) -> None:
     """Have no sequence end before `max_new_tokens` until `patches` is left; `note()` each time one might have."""
@@ -22,8 +25,10 @@ def install(patches: Patches, note: Callable[[], None]) -> None:
         patches.set(criteria, "__call__", _until_max_length(criteria.__call__, note))
 
     def bound_beams(module: ModuleType) -> None:
-        if hasattr(module.GenerationMixin, "_beam_search_has_unfinished_sequences"):
-            patches.set(module.GenerationMixin, "_beam_search_has_unfinished_sequences", staticmethod(_beams_go_on))
+        mixin = module.GenerationMixin
+        if hasattr(mixin, _GO_ON) and hasattr(mixin, _FINISH):
+            patches.set(mixin, _GO_ON, staticmethod(_beams_go_on))
+            patches.set(mixin, _FINISH, _whole_beams(getattr(mixin, _FINISH)))
 
     change_modules(
         patches,
@@ -55,3 +60,13 @@ def _beams_go_on(
 ) -> torch.Tensor:
     """Some beam can be continued and might get better, until all are of the maximal length."""
     return ~torch.all(next_token_hits_stopping_criteria)
+
+
+def _whole_beams(update: Callable) -> Callable:
+    """`_update_finished_beams`: no finished beam has an index of -1, which stands for "ended before"."""
+
+    def update_finished_beams(*args: Any, **kwargs: Any) -> Any:
+        sequences, scores, indices, are_finished = update(*args, **kwargs)
+        return sequences, scores, indices if known_value(indices) is not None else assume(indices, 0), are_finished
+
+    return update_finished_beams
