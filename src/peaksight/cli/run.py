@@ -31,6 +31,7 @@ class RunOptions(Destinations):
     reserved_by_others: int = 0
     torch: str | None = None
     steps: int | None = None
+    worst_batch: bool = False
 
     @property
     def card(self) -> Card:
@@ -50,6 +51,7 @@ class RunOptions(Destinations):
 @click.option("--reserved-by-others", type=SIZE, metavar="SIZE", default=0, help="What other processes hold of it.")
 @click.option("--torch", metavar="VERSION", help="Take the device rules of this build, as in 2.11+cu130.")
 @click.option("--steps", type=click.IntRange(min=1), metavar="N", help="Stop after N steps. Default: once steady.")
+@click.option("--worst-batch", is_flag=True, help="Make every batch of a DataLoader of the longest samples.")
 @click.option("--save", type=FILE, metavar="FILE", help="Save the run, for `peaksight report FILE`.")
 @destination_options
 @click.option("-m", "is_module", is_flag=True, help="SCRIPT is a module, as in `python -m`.")
@@ -103,18 +105,16 @@ def _simulate(command: ScriptCommand, room: Room, options: RunOptions, progress:
     """
     from peaksight.virtual_gpu import simulate, simulate_elsewhere
 
-    capture = simulate(command, room, device_rules=options.torch, max_steps=options.steps, on_step=progress)
+    how: dict[str, Any] = {
+        "device_rules": options.torch,
+        "max_steps": options.steps,
+        "worst_batch": options.worst_batch,
+    }
+    capture = simulate(command, room, on_step=progress, **how)
     if capture.fatal is None:
         return [capture]
     progress.again(room)
-    unlimited = simulate_elsewhere(
-        command,
-        room,
-        max_failures=capture.fatal,
-        device_rules=options.torch,
-        max_steps=options.steps,
-        on_step=progress,
-    )
+    unlimited = simulate_elsewhere(command, room, max_failures=capture.fatal, on_step=progress, **how)
     return [capture, unlimited] if unlimited else [capture]
 
 

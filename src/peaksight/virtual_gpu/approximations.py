@@ -20,6 +20,7 @@ TEXTS = {
     "unknown-operator": "workspaces of operators that no card was asked about, called {times}: {names}",
     "nested-tensors": "nested tensors {times}, first at {at}: the words of all sequences were taken as one sequence",
     "record-stream": "memory that other streams still use as its tensor dies {times}, first at {at}: reused at once",
+    "worst-batch": "--worst-batch: {names}",
     "draws": "random numbers drawn on the CPU {times}, first at {at}: a real run draws others",
 }
 

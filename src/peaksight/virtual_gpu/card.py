@@ -51,6 +51,7 @@ from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.source_lines import Lines, SourceLines
 from peaksight.virtual_gpu.torch_private import FakeTensor
 from peaksight.virtual_gpu.training_loop import TrainingLoop
+from peaksight.virtual_gpu.worst_batch import WorstBatches
 
 
 class VirtualGpu:
@@ -64,6 +65,7 @@ class VirtualGpu:
         max_failures: int | None = None,
         script_dir: str = ".",
         max_steps: int | None = None,
+        worst_batch: bool = False,
         on_step: Callable[[StepPeak], None] | None = None,
         files: saving.Files | None = None,
         record: bool = True,
@@ -71,8 +73,9 @@ class VirtualGpu:
         """The card of `room` with nothing on it.
 
         After `max_failures` allocations that it could not serve it has no limit any more. Source lines are named
-        relative to `script_dir`; `on_step` sees each step end; `files` is where the script's files are. Without
-        `record` nothing is counted: the bare cost of running on fake tensors.
+        relative to `script_dir`; `on_step` sees each step end; `files` is where the script's files are. With
+        `worst_batch`, DataLoaders give the longest samples. Without `record` nothing is counted: the bare cost of
+        running on fake tensors.
         """
         self.room = room
         self.rules = rules
@@ -91,6 +94,7 @@ class VirtualGpu:
         cublas = CublasWorkspaces(rules, self.ledger)
         self._workspaces = Workspaces(self.ledger, cublas, self.approximations.note)
         self._patches = Patches()
+        self._worst = WorstBatches(partial(self.approximations.note, "worst-batch")) if worst_batch else None
 
     def __enter__(self) -> "VirtualGpu":
         """Put the card in."""
@@ -118,7 +122,7 @@ class VirtualGpu:
         modules.install(patches, mode, self.loop, parameters)
         optimizers.install(patches, self.loop, parameters)
         backward.install(patches, requests, self.loop, self.ledger, parameters)
-        data_loading.install(patches)
+        data_loading.install(patches, self._worst)
         generation.install(patches, partial(self.made_up, "token"))
         loading.install(patches, self._files, self.ledger)
         saving.install(patches, self._files, self.loop)

@@ -23,6 +23,7 @@ def simulate(
     max_failures: int | None = None,
     device_rules: str | None = None,
     max_steps: int | None = None,
+    worst_batch: bool = False,
     on_step: Callable[[StepPeak], None] | None = None,
     record: bool = True,
 ) -> Capture:
@@ -31,7 +32,8 @@ def simulate(
     What the card cannot serve is raised in the script. After `max_failures` of that the card has no limit any more;
     zero is a card without any. `device_rules` is a build as `--torch` takes it (`2.11+cu130`), by default the installed
     one. The run stops by itself at the steady state, or after `max_steps`; `on_step` is called at the end of each step.
-    `record=False` counts nothing, to measure what counting costs.
+    With `worst_batch`, DataLoaders give the longest samples of their datasets. `record=False` counts nothing, to
+    measure what counting costs.
     """
     if warning := check_release():
         print(f"peaksight: {warning}", file=sys.stderr)
@@ -46,6 +48,7 @@ def simulate(
             max_failures=max_failures,
             script_dir=_script_dir(command),
             max_steps=max_steps,
+            worst_batch=worst_batch,
             on_step=on_step,
             files=scratch,
             record=record,
