@@ -40,6 +40,7 @@ from peaksight.virtual_gpu.kernels.dynamic_shapes import shape_rules
 from peaksight.virtual_gpu.kernels.explicit_composites import explicit_rules
 from peaksight.virtual_gpu.kernels.fake_kernels import fake_kernels
 from peaksight.virtual_gpu.kernels.losses import loss_rules
+from peaksight.virtual_gpu.kernels.outside import OutsideMemory
 from peaksight.virtual_gpu.kernels.recurrent_kernels import CudnnRecurrence
 from peaksight.virtual_gpu.kernels.temporaries import KernelCall
 from peaksight.virtual_gpu.kernels.transformers import transformer_rules
@@ -93,6 +94,9 @@ class VirtualGpu:
         self._nodes = AutogradLines()
         cublas = CublasWorkspaces(rules, self.ledger)
         self._workspaces = Workspaces(self.ledger, cublas, self.approximations.note)
+        self._outside = OutsideMemory(
+            room.card, rules, self.ledger.take_outside, self._library_failed, self.approximations.note
+        )
         self._patches = Patches()
         self._worst = WorstBatches(partial(self.approximations.note, "worst-batch")) if worst_batch else None
 
@@ -143,12 +147,16 @@ class VirtualGpu:
             return
         if self._nodes.pending() and torch.is_grad_enabled():
             self._nodes.note(self.loop.module, self._lines.current())
-        results = partial(self._note_results, func, args, out)
         if _on_card(out):
             call = KernelCall(func, args, kwargs, out, self.rules)
-            self._workspaces.take(call, self.loop.phase is Phase.BACKWARD, results)
+            self._workspaces.take(call, self.loop.phase is Phase.BACKWARD, partial(self._launch, call))
         else:
-            results()
+            self._note_results(func, args, out)
+
+    def _launch(self, call: KernelCall) -> None:
+        """The results of `call` are there, and its kernels start."""
+        self._note_results(call.func, call.args, call.out)
+        self._outside.before_launch(call, self.loop.phase is Phase.BACKWARD)
 
     def _note_results(self, func: Any, args: tuple, out: Any) -> None:
         if _may_allocate(func):
@@ -177,6 +185,9 @@ class VirtualGpu:
 
     def _out_of_memory(self, error: DeviceOutOfMemory, op: str) -> None:
         self.failures.out_of_memory(self.ledger, self._circumstances(), error, op)
+
+    def _library_failed(self, library: str, num_bytes: int, error: Exception) -> None:
+        self.failures.library_failed(self.ledger, self._circumstances(), library, num_bytes, error)
 
     def _backward_source(self) -> str:
         return self._lines.current().source if self.loop.phase is Phase.BACKWARD else ""

@@ -2,12 +2,16 @@
 
 import pytest
 import torch
+from torch import nn
 
 from peaksight.gpus import find_card
+from peaksight.records import Action
 from peaksight.units import MIB
 from peaksight.virtual_gpu.device_rules import rules_for
 from peaksight.virtual_gpu.kernels.outside import OutsideMemory
 from peaksight.virtual_gpu.kernels.temporaries import KernelCall
+
+from ..cards import card_with
 
 pytestmark = pytest.mark.torch
 
@@ -198,3 +202,43 @@ def test_a_card_that_gives_after_all():
 
     process.outside.fail = lift
     assert [KERNELS] == process.run(aten.relu.default, x())
+
+
+def outside(gpu):
+    """What the libraries of `gpu` took, in order."""
+    return [(call.what, call.bytes) for call in gpu.ledger.calls if call.action is Action.OUTSIDE]
+
+
+def test_training_on_the_card(virtual_gpu):
+    """A convolution and a linear layer: the handles of the forward, then those of the backward thread."""
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten(), nn.Linear(288, 4)).cuda()
+    assert [] == outside(virtual_gpu)
+    for _ in range(2):
+        model(torch.randn(2, 3, 8, 8, device="cuda")).sum().backward()
+
+    assert [KERNELS, CUDNN, CUBLAS, CUBLAS, CUDNN] == outside(virtual_gpu)
+    assert virtual_gpu.ledger.allocator.outside_bytes == 240 * MIB
+
+
+def test_a_forward_only_run_has_no_handle_of_the_backward_thread(virtual_gpu):
+    """Evaluation."""
+    with torch.no_grad():
+        nn.Linear(4, 4).cuda()(torch.randn(2, 4, device="cuda"))
+
+    assert [KERNELS, CUBLAS] == outside(virtual_gpu)
+
+
+def test_a_full_card_keeps_the_cached_blocks():
+    """cuBLAS fails beside memory that PyTorch holds and does not use; the script may catch it and make room."""
+    with card_with(512 * MIB) as gpu:
+        a = torch.ones(4, 4, device="cuda")
+        torch.empty(384 * MIB, dtype=torch.uint8, device="cuda")
+        reserved = torch.cuda.memory_reserved()
+        with pytest.raises(RuntimeError, match="CUBLAS_STATUS_ALLOC_FAILED"):
+            a @ a
+
+        assert torch.cuda.memory_reserved() == reserved > 384 * MIB
+        assert [("cuBLAS", 64 * MIB)] == [(failure.op, failure.requested_bytes) for failure in gpu.failures.records]
+        torch.cuda.empty_cache()
+        a @ a
+        assert [KERNELS, CUBLAS] == outside(gpu)
