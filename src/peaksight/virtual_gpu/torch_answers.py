@@ -10,7 +10,14 @@ from peaksight.virtual_gpu.devices import PRIM_DEVICE, cpp_device
 from peaksight.virtual_gpu.ledger import Ledger
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.source_lines import SourceLines
-from peaksight.virtual_gpu.torch_private import FakeTensor, default_device, fake_tensor, storage_device, subclasses
+from peaksight.virtual_gpu.torch_private import (
+    FakeTensor,
+    default_device,
+    fake_tensor,
+    modes_off,
+    storage_device,
+    subclasses,
+)
 
 
 class _NobodysTensor:
@@ -23,6 +30,7 @@ def install(patches: Patches, ledger: Ledger, approximations: Approximations, li
     _answer_addresses(patches, ledger)
     _follow_storages(patches, ledger)
     _follow_streams(patches, ledger, approximations, lines)
+    _keep_buffers_on_host(patches)
     patches.callback(torch.set_default_device, default_device())
     _run_eagerly(patches, approximations, lines)
     # Libraries ask `isinstance(x, torch._subclasses.FakeTensor)` to find out that they are being traced, and skip
@@ -92,6 +100,17 @@ def _follow_storages(patches: Patches, ledger: Ledger) -> None:
         return resized
 
     patches.set(torch.UntypedStorage, "resize_", followed)
+
+
+def _keep_buffers_on_host(patches: Patches) -> None:
+    """A storage over a buffer, as pickled objects are sent in, holds its bytes; in a fake mode it would be on meta."""
+    from_buffer = torch.UntypedStorage.from_buffer
+
+    def on_host(*args: Any, **kwargs: Any) -> torch.UntypedStorage:
+        with modes_off():
+            return from_buffer(*args, **kwargs)
+
+    patches.set(torch.UntypedStorage, "from_buffer", staticmethod(on_host))
 
 
 def _run_eagerly(patches: Patches, approximations: Approximations, lines: SourceLines) -> None:
