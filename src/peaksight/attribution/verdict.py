@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from peaksight.attribution.live_set import live_set
 from peaksight.attribution.replayed import ReplayedFailure, replay_capture
 from peaksight.gpus import Room
-from peaksight.records import Capture, Failure, OutOfMemory, Retries
+from peaksight.records import Approximation, Capture, Failure, OutOfMemory, Retries
 from peaksight.units import GIB
 
 UNBOUNDED_BYTES = sys.maxsize
@@ -18,7 +18,11 @@ DECIDING_BYTES = {
     "fft-workspace": GIB,
     "recurrent-layers": GIB,
     "unknown-operator": UNBOUNDED_BYTES,
+    "one-rank": UNBOUNDED_BYTES,
+    "communicator": GIB // 2,
 }
+# Approximations with a size, by which the peak may be higher.
+MAY_BE_ALIVE = {"bucket-release"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +64,13 @@ def _fits(capture: Capture, limit_bytes: int) -> bool:
 
 
 def _undecided_bytes(capture: Capture) -> int:
-    return sum(DECIDING_BYTES.get(unknown.slug, 0) for unknown in capture.not_simulated if unknown.bytes is None)
+    return sum(map(_most_bytes, capture.not_simulated))
+
+
+def _most_bytes(unknown: Approximation) -> int:
+    if unknown.bytes is None:
+        return DECIDING_BYTES.get(unknown.slug, 0)
+    return unknown.bytes if unknown.slug in MAY_BE_ALIVE else 0
 
 
 def _retries(capture: Capture, room: Room) -> Retries | None:

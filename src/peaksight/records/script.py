@@ -5,11 +5,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptCommand:
-    """A script file (`train.py`) or, with `is_module`, a module (`pkg.train`), and the arguments it gets."""
+    """A script file (`train.py`) or, with `is_module`, a module (`pkg.train`), and the arguments it gets.
+
+    `environment` are the variables that `env` or a launcher sets for it, None for one that is unset. `processes` is
+    how many of it a launcher was asked to start.
+    """
 
     target: str
     args: tuple[str, ...] = ()
     is_module: bool = False
+    environment: tuple[tuple[str, str | None], ...] = ()
+    processes: int = 1
 
     @property
     def argv(self) -> tuple[str, ...]:

@@ -21,6 +21,10 @@ TEXTS = {
     "nested-tensors": "nested tensors {times}, first at {at}: the words of all sequences were taken as one sequence",
     "record-stream": "memory that other streams still use as its tensor dies {times}, first at {at}: reused at once",
     "worst-batch": "--worst-batch: {names}",
+    "one-rank": "{names} processes were asked for and rank 0 of a world of one was simulated: communication buffers, "
+    "and what sharding saves, are not counted",
+    "communicator": "communicators of NCCL, outside PyTorch",
+    "bucket-release": "the first buckets of DistributedDataParallel, which may be alive until the second backward pass",
     "draws": "random numbers drawn on the CPU {times}, first at {at}: a real run draws others",
 }
 
@@ -32,15 +36,19 @@ class Approximations:
         """Nothing yet."""
         self._counts: Counter[str] = Counter()
         self._places: dict[str, dict[str, None]] = {}
+        self._bytes: Counter[str] = Counter()
 
-    def note(self, slug: str, place: str = "") -> None:
-        """`slug` happened at a source line or in an operator."""
+    def note(self, slug: str, place: str = "", num_bytes: int = 0) -> None:
+        """`slug` happened at a source line or in an operator; `num_bytes` is its size where that is known."""
         self._counts[slug] += 1
+        self._bytes[slug] += num_bytes
         self._places.setdefault(slug, {}).setdefault(place)
 
     def records(self) -> tuple[Approximation, ...]:
-        """For the capture; none of them has a known size."""
-        return tuple(Approximation(slug=slug, what=self._text(slug), bytes=None) for slug in self._counts)
+        """For the capture."""
+        return tuple(
+            Approximation(slug=slug, what=self._text(slug), bytes=self._bytes[slug] or None) for slug in self._counts
+        )
 
     def _text(self, slug: str) -> str:
         places = list(self._places[slug])

@@ -12,6 +12,7 @@ from peaksight.records import Capture, ScriptCommand, StepPeak, Versions
 from peaksight.virtual_gpu.card import VirtualGpu
 from peaksight.virtual_gpu.device_rules import rules_for
 from peaksight.virtual_gpu.script import Ending, Scratch, run_script
+from peaksight.virtual_gpu.script.environment import variables
 from peaksight.virtual_gpu.stopping import StopSimulation
 from peaksight.virtual_gpu.torch_private import check_release
 
@@ -41,7 +42,7 @@ def simulate(
     rules = rules_for(device_rules or torch.__version__, room.card)
     if warning := rules.warning:
         print(f"peaksight: {warning}", file=sys.stderr)
-    with Scratch() as scratch:
+    with variables(command.environment), Scratch() as scratch:
         gpu = VirtualGpu(
             room,
             rules,
@@ -53,6 +54,8 @@ def simulate(
             files=scratch,
             record=record,
         )
+        if command.processes > 1:
+            gpu.approximations.note("one-rank", str(command.processes))
         with gpu:
             finished, ending = _run(command)
     ledger, peaks = gpu.ledger, gpu.ledger.peaks

@@ -98,3 +98,15 @@ def test_only_unknown_workspaces_make_the_answer_doubtful(slug, fits):
 def test_a_run_cut_short_gives_no_verdict(finished):
     """It may still have grown."""
     assert judge(capture_of(allocation_of(MIB, born=1), finished=finished), room_on(H100)).fits is None
+
+
+def test_what_may_be_alive_at_the_peak_counts_with_its_size():
+    """Buckets that NCCL may give back late; memory for more ranks has no bound."""
+
+    def fits(slug, num_bytes):
+        unknown = Approximation(slug=slug, what="", bytes=num_bytes)
+        return judge(capture_of(allocation_of(GIB, born=1), not_simulated=(unknown,)), h100_with(3 * GIB)).fits
+
+    assert fits("bucket-release", GIB) is True
+    assert fits("bucket-release", 3 * GIB) is None
+    assert fits("one-rank", None) is None

@@ -1,7 +1,7 @@
-"""Environment variables that switch libraries to their own offline modes for the length of a simulated run."""
+"""Environment variables for the length of a simulated run: the script's own, and the offline modes of libraries."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 OFFLINE_SWITCHES = {
@@ -21,16 +21,31 @@ OFFLINE_SWITCHES = {
 
 
 @contextmanager
-def environment(directory: str) -> Iterator[None]:
-    """Set the switches, keep temporary files and MLflow's store below `directory`; restore every variable at exit.
-
-    Enter it before the script imports libraries: some read their switch at import.
-    """
+def variables(values: Iterable[tuple[str, str | None]]) -> Iterator[None]:
+    """Set variables, or unset those whose value is None; restore every variable at exit."""
     before = dict(os.environ)
-    os.environ |= OFFLINE_SWITCHES
-    os.environ |= {"TMPDIR": directory, "MLFLOW_TRACKING_URI": f"file:{os.path.join(directory, 'mlruns')}"}
+    for name, value in values:
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
     try:
         yield
     finally:
         os.environ.clear()
         os.environ.update(before)
+
+
+@contextmanager
+def offline() -> Iterator[None]:
+    """Set the switches; enter it before libraries are imported, for some read their switch then."""
+    with variables(OFFLINE_SWITCHES.items()):
+        yield
+
+
+@contextmanager
+def environment(directory: str) -> Iterator[None]:
+    """Set the switches, and keep temporary files and MLflow's store below `directory`."""
+    places = {"TMPDIR": directory, "MLFLOW_TRACKING_URI": f"file:{os.path.join(directory, 'mlruns')}"}
+    with variables((OFFLINE_SWITCHES | places).items()):
+        yield
