@@ -17,6 +17,7 @@ from peaksight.virtual_gpu import (
     copies,
     cuda_answers,
     data_loading,
+    distributed,
     dynamo,
     generation,
     loading,
@@ -128,6 +129,7 @@ class VirtualGpu:
         backward.install(patches, requests, self.loop, self.ledger, parameters)
         data_loading.install(patches, self._worst)
         generation.install(patches, partial(self.made_up, "token"))
+        distributed.install(patches, self.ledger, self.approximations.note)
         loading.install(patches, self._files, self.ledger)
         saving.install(patches, self._files, self.loop)
         safetensors_files.install(patches, self._files, self.loop)
@@ -181,7 +183,7 @@ class VirtualGpu:
         """As PyTorch does at the first use of the card, so that a script may set them before it."""
         settings = settings_from_environment(os.environ)
         if settings != self.ledger.allocator.settings:
-            self.ledger.begin(settings)
+            self.ledger.apply_settings(settings)
 
     def _out_of_memory(self, error: DeviceOutOfMemory, op: str) -> None:
         self.failures.out_of_memory(self.ledger, self._circumstances(), error, op)

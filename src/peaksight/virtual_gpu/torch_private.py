@@ -45,6 +45,7 @@ __all__ = [
     "current_autograd_node",
     "default_device",
     "fake_tensor",
+    "finished_work",
     "foreach_utils",
     "function_mode_stack",
     "function_modes_off",
@@ -95,6 +96,16 @@ PROBES: tuple[tuple[object, str], ...] = (
     (dataloader_module, "_BaseDataLoaderIter"),
     (dataloader_module, "_SingleProcessDataLoaderIter"),
 )
+if torch.distributed.is_available():
+    PROBES += (
+        (torch.distributed.distributed_c10d, "_new_process_group_helper"),
+        (torch.distributed.distributed_c10d, "_world"),
+        (sys.modules["torch.distributed.rendezvous"], "_create_c10d_store"),
+        (torch.distributed, "_broadcast_coalesced"),
+        (torch.distributed.Reducer, "_rebuild_buckets"),
+        (torch._C._distributed_c10d, "_create_work_from_future"),
+        (torch.nn.parallel.distributed, "_verify_param_shape_across_processes"),
+    )
 
 # The files of torch whose frames lie between an operator's caller and a dispatch mode.
 DISPATCH_FILES = frozenset(
@@ -157,6 +168,13 @@ class function_modes_off:
         """Put them back in order."""
         for mode in reversed(self._modes):
             _push_mode(mode)
+
+
+def finished_work(result: object) -> "torch.distributed.Work":
+    """The handle of a collective that is done, with `result` in its future."""
+    future: torch.futures.Future = torch.futures.Future()
+    future.set_result(result)
+    return torch._C._distributed_c10d._create_work_from_future(future)
 
 
 def default_device() -> torch.device | None:
