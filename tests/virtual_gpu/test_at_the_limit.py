@@ -192,3 +192,28 @@ def test_settings_are_read_at_the_first_use(monkeypatch):
         assert torch.cuda.memory_allocated() == 10 * MIB
         (call,) = gpu.ledger.calls
         assert (call.action, call.what) == (Action.SETTINGS, "roundup_power2_divisions:4")
+
+
+def test_the_cap_of_the_environment(monkeypatch):
+    """A memory fraction there counts from the first use, and is told."""
+    monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "per_process_memory_fraction:0.25,max_split_size_mb:50")
+    with card_with(GIB) as gpu:
+        kept = mebibytes(100)
+        total_bytes = torch.cuda.mem_get_info()[1]
+
+        assert kept.numel() == 100 * MIB
+        assert torch.cuda.get_per_process_memory_fraction() == 0.25
+        assert torch.cuda.memory_stats()["max_split_size"] == 50 * MIB
+        assert gpu.ledger.calls[1].bytes == total_bytes // 4
+        with pytest.raises(torch.OutOfMemoryError, match="allowed; Of the allocated memory 100"):
+            mebibytes(400)
+
+
+def test_rejections_have_their_own_text(monkeypatch):
+    """What throw_on_cudamalloc_oom rejects, nothing was released for."""
+    monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "throw_on_cudamalloc_oom:True")
+    with card_with(GIB):
+        with pytest.raises(torch.OutOfMemoryError, match=r"preemptively rejected .* Requested size: 2.00 GiB"):
+            mebibytes(2048)
+
+        assert torch.cuda.memory_stats()["num_oom_rejections"] == 1

@@ -60,17 +60,24 @@ class CachingAllocator(ReportedStatistics):
         self._source = BlockSource(
             self._device, self._statistics, (self._large, self._small), self._complete_requested_frees
         )
-        self._statistics.max_split_size = settings.max_split_size_bytes or _UNLIMITED
         self._had_expandable_segments = False
-        if settings.per_process_memory_fraction < 1:
-            self._device.set_memory_fraction(settings.per_process_memory_fraction)
+        self.begin(settings)
+
+    def begin(self, settings: Settings) -> None:
+        """Start under `settings`, for one that was made before the process had its settings.
+
+        Raises:
+            ValueError: they cap the memory, and the device was given without `total_bytes`.
+        """
+        self._statistics.max_split_size = settings.max_split_size_bytes or _UNLIMITED
+        self._device.set_memory_fraction(settings.per_process_memory_fraction)
         self.apply(settings)
 
     def apply(self, settings: Settings) -> None:
         """Go on under `settings`, as after `torch.cuda.memory._set_allocator_settings`.
 
-        Segments that exist stay as they are, and so does the cap: as in C++, `per_process_memory_fraction` sets it
-        only for an allocator that begins.
+        Segments that exist stay as they are, and so does the cap: as in C++, `per_process_memory_fraction` only counts
+        where an allocator begins.
         """
         self._settings = settings
         self._had_expandable_segments |= settings.expandable_segments

@@ -86,8 +86,10 @@ class DeviceMemory:
         return self.allowed_bytes is None or self.reserved_bytes + segment_size <= self.allowed_bytes
 
     def is_within(self, fraction: float, segment_size: int) -> bool:
-        """Whether `segment_size` bytes more leave what is reserved within `fraction` of the device's memory."""
-        return self._total_bytes is None or self.reserved_bytes + segment_size <= int(fraction * self._total_bytes)
+        """Whether `segment_size` bytes more leave what is reserved within `fraction` of a device with a limit."""
+        if self.limit_bytes is None or self._total_bytes is None:
+            return True
+        return self.reserved_bytes + segment_size <= int(fraction * self._total_bytes)
 
     def reserve(self, pool: BlockPool, size: int) -> bool:
         """Take `size` bytes for `pool`, as cudaMalloc or cuMemMap; False if the device has not so many left."""

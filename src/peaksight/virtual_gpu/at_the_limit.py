@@ -142,6 +142,11 @@ def free_bytes(error: DeviceOutOfMemory, room: Room) -> int:
 
 def out_of_memory_message(error: DeviceOutOfMemory, room: Room) -> str:
     """The text of `torch.OutOfMemoryError`, as `DeviceCachingAllocator::malloc` puts it together."""
+    if error.is_rejected:
+        return (
+            "CUDA out of memory. Allocation was preemptively rejected because it would exceed "
+            f"per_process_memory_fraction limit. Requested size: {format_size(error.requested_bytes)}"
+        )
     allowed = f"{format_size(error.allowed_bytes)} allowed; " if error.allowed_bytes is not None else ""
     in_use = room.context_bytes + error.outside_bytes + error.reserved_bytes
     return (

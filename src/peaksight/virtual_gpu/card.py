@@ -183,7 +183,7 @@ class VirtualGpu:
         """As PyTorch does at the first use of the card, so that a script may set them before it."""
         settings = settings_from_environment(os.environ)
         if settings != self.ledger.allocator.settings:
-            self.ledger.apply_settings(settings)
+            self.ledger.begin(settings)
 
     def _out_of_memory(self, error: DeviceOutOfMemory, op: str) -> None:
         self.failures.out_of_memory(self.ledger, self._circumstances(), error, op)

@@ -152,13 +152,18 @@ class Ledger:
         self.allocator.set_memory_fraction(fraction)
         self.note(Action.ALLOWED, self.allocator.allowed_bytes or 0)
 
+    def begin(self, settings: Settings) -> None:
+        """Let the allocator start by `settings`, those of the process."""
+        self.allocator.begin(settings)
+        self.note(Action.SETTINGS, what=settings_text(settings))
+        if self.allocator.allowed_bytes is not None:
+            self.note(Action.ALLOWED, self.allocator.allowed_bytes)
+
     def apply_settings(self, settings: Settings) -> None:
         """Let the allocator work by `settings` from here on."""
         self._start()
         self.allocator.apply(settings)
         self.note(Action.SETTINGS, what=settings_text(settings))
-        if settings.per_process_memory_fraction < 1:
-            self.note(Action.ALLOWED, self.allocator.allowed_bytes or 0)
 
     def lift_limit(self) -> None:
         """Let the card serve everything from here on."""
