@@ -57,6 +57,14 @@ def test_keys_of_the_parts(snapshot):
     assert {EVENT} == {" ".join(event) for event in trace}
 
 
+def test_annotations(snapshot):
+    """What torch itself annotates: the steps of the optimizer, one after the other."""
+    steps = [told for told in snapshot["external_annotations"] if told["name"] == "Optimizer.step#AdamW.step"]
+
+    assert ["START", "END"] * 2 == [told["stage"] for told in steps]
+    assert {"name stage device time_us"} == {" ".join(told) for told in steps}
+
+
 def test_sums(snapshot):
     """Blocks fill their segment one after the other, and add up to what it says."""
     for segment in snapshot["segments"]:

@@ -42,18 +42,29 @@ class TraceEntry:
     user_metadata: str
 
 
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """The `START` or `END` of what the script, or torch, calls `name` with `torch.profiler.record_function`."""
+
+    name: str
+    stage: str
+    time_us: int
+
+
 class History:
     """Hears of every event of an allocator once recording was asked for, and keeps what was asked for."""
 
     def __init__(self, allocator: CachingAllocator) -> None:
         """Nothing is recorded yet."""
         self.entries: deque[TraceEntry] = deque(maxlen=1)
+        self.annotations: deque[Annotation] = deque(maxlen=1)
         self.user_metadata = ""
         self._allocator = allocator
         self._segments = SegmentChanges(allocator)
         self._enabled = False
         self._context = RecordContext.NEVER
         self._skipped: frozenset[str] = frozenset()
+        self._stacks: dict[Stack, Stack] = {}
         self._block_stacks: dict[Block, Stack] = {}
         self._segment_stacks: dict[int, Stack] = {}
 
@@ -67,8 +78,11 @@ class History:
         self._enabled = enabled
         self._context = context if enabled else RecordContext.NEVER
         self._skipped = frozenset(skip_actions)
-        kept = () if clear or not enabled else self.entries
-        self.entries = deque(kept, maxlen=max(1, max_entries))
+        if clear or not enabled:
+            self.entries.clear()
+            self.annotations.clear()
+        self.entries = deque(self.entries, maxlen=max(1, max_entries))
+        self.annotations = deque(self.annotations, maxlen=max(1, max_entries))
 
     # Events.
 
@@ -106,6 +120,11 @@ class History:
         stack = self._stack(RecordContext.ALLOC)
         self._note("annotate", block.address, block.requested_size, block.stream, stack, metadata)
 
+    def passed(self, name: str, stage: str) -> None:
+        """The script passed the `START` or the `END` of what it calls `name`."""
+        if self._enabled:
+            self.annotations.append(Annotation(name, stage, _now_us()))
+
     # Stacks.
 
     def block_stack(self, block: Block) -> Stack | None:
@@ -117,7 +136,11 @@ class History:
         return self._segment_stacks.get(address)
 
     def _stack(self, level: RecordContext) -> Stack | None:
-        return current_stack() if self._context >= level else None
+        """The running stack if `level` asks for one. Equal ones are one object: a run repeats its few."""
+        if self._context < level:
+            return None
+        stack = current_stack()
+        return self._stacks.setdefault(stack, stack)
 
     def _note_segments(self, stack: Stack | None) -> None:
         for action, address, size, stream in self._segments.since_last_time():
@@ -135,9 +158,13 @@ class History:
         if self._enabled and action not in self._skipped:
             kept = stack if self._context >= RecordContext.ALLOC else None
             metadata = self.user_metadata if metadata is None else metadata
-            self.entries.append(TraceEntry(action, addr, size, stream, time.time_ns() // 1000, kept, metadata))
+            self.entries.append(TraceEntry(action, addr, size, stream, _now_us(), kept, metadata))
 
 
 def _first(stack: Stack | None, otherwise: Stack | None) -> Stack | None:
     """`stack` if one was taken: an empty one is that of a thread without Python frames."""
     return otherwise if stack is None else stack
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000

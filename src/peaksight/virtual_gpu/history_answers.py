@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+from torch.autograd.profiler import record_function
+
 from peaksight.virtual_gpu.history import ACTIONS, History, RecordContext
 from peaksight.virtual_gpu.ledger import Ledger
+from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.raw_memory import RawMemory
 from peaksight.virtual_gpu.settings_answers import SettingsAnswers
 from peaksight.virtual_gpu.snapshots import DEFAULT_POOL, memory_snapshot
@@ -35,6 +38,25 @@ class HistoryAnswers:
             "_cuda_setMemoryMetadata": self._set_metadata,
             "_cuda_getMemoryMetadata": lambda: self._metadata,
         }
+
+    def install(self, patches: Patches) -> None:
+        """Hear of the script's annotations, `with torch.profiler.record_function("name"):`, until `patches` is left."""
+        enter, leave = record_function.__enter__, record_function.__exit__
+
+        def entered(annotation: record_function) -> record_function:
+            self._pass(annotation.name, "START")
+            return enter(annotation)
+
+        def left(annotation: record_function, *exc_info: Any) -> None:
+            leave(annotation, *exc_info)
+            self._pass(annotation.name, "END")
+
+        patches.set(record_function, "__enter__", entered)
+        patches.set(record_function, "__exit__", left)
+
+    def _pass(self, name: str, stage: str) -> None:
+        if self._ledger.history is not None:
+            self._ledger.history.passed(name, stage)
 
     def _record(
         self,

@@ -30,9 +30,11 @@ def install(patches: Patches, ledger: Ledger, room: Room, observers: list[OutOfM
     """Answer for the card of `room` until `patches` is left; the script's observers of its OOMs join `observers`."""
     raw, settings = RawMemory(ledger), SettingsAnswers(ledger)
     memory = DeviceMemory(ledger, room)
+    history = HistoryAnswers(ledger, raw, settings)
+    history.install(patches)
     statistics = memory.statistics()
     for owner, answers in (
-        (torch._C, statistics | raw.answers() | settings.answers() | HistoryAnswers(ledger, raw, settings).answers()),
+        (torch._C, statistics | raw.answers() | settings.answers() | history.answers()),
         (torch._C, accelerator_answers(statistics) | host_memory() | {"_accelerator_getMemoryInfo": memory.info}),
         (torch._C, {"_cuda_attach_out_of_memory_observer": observers.append}),
         (torch.cuda, {"_initialized": True, "_cudart": memory.cudart(), "MemPool": MemPool} | memory.nvml()),

@@ -8,7 +8,7 @@ from typing import Any
 from peaksight.allocator import CachingAllocator
 from peaksight.allocator.blocks import ACTIVE_ALLOCATED, ACTIVE_AWAITING_FREE, INACTIVE, Block
 from peaksight.allocator.segments import Segment
-from peaksight.virtual_gpu.history import History, TraceEntry
+from peaksight.virtual_gpu.history import Annotation, History, TraceEntry
 from peaksight.virtual_gpu.stacks import Frames, Stack
 from peaksight.virtual_gpu.torch_private import SNAPSHOTS_HAVE_HOST_MEMORY
 
@@ -39,7 +39,7 @@ def memory_snapshot(
         "segments": [snapshot.segment(segment) for segment in segments],
         "device_traces": [[snapshot.entry(entry) for entry in entries]] if traces else [],
         "allocator_settings": settings,
-        "external_annotations": [],
+        "external_annotations": [] if history is None else [_told(annotation) for annotation in history.annotations],
         **_host_memory(),
     }
 
@@ -96,6 +96,10 @@ class _Snapshot:
 
     def _of(self, stack: Stack | None) -> list[Any]:
         return self._frames.of(stack or ())
+
+
+def _told(annotation: Annotation) -> dict[str, Any]:
+    return {"name": annotation.name, "stage": annotation.stage, "device": 0, "time_us": annotation.time_us}
 
 
 def _host_memory() -> dict[str, Any]:

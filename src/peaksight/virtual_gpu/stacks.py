@@ -10,8 +10,8 @@ import torch
 from peaksight.virtual_gpu.frames import visible
 from peaksight.virtual_gpu.torch_private import ENGINE
 
-# The running frames, innermost first, each as its code and line.
-Stack = tuple[tuple[CodeType, int], ...]
+# The running frames, innermost first, each as its file, line and function.
+Stack = tuple[tuple[str, int, str], ...]
 
 
 class Frame(TypedDict):
@@ -34,7 +34,8 @@ def current_stack() -> Stack:
         running.append((frame.f_code, frame.f_lineno))
         frame = frame.f_back
     running.reverse()
-    return tuple(running[position] for position in reversed(visible([code for code, _ in running])))
+    shown = (running[position] for position in reversed(visible([code for code, _ in running])))
+    return tuple((code.co_filename, line, code.co_name) for code, line in shown)
 
 
 class Frames:
@@ -46,8 +47,8 @@ class Frames:
         self.of = cache(self._of)
 
     def _of(self, stack: Stack) -> list[Frame]:
-        return [self._frame(code, line) for code, line in stack]
+        return [self._frame(*place) for place in stack]
 
 
-def _frame(code: CodeType, line: int) -> Frame:
-    return Frame(filename=code.co_filename, line=line, name=code.co_name)
+def _frame(filename: str, line: int, name: str) -> Frame:
+    return Frame(filename=filename, line=line, name=name)
