@@ -182,6 +182,13 @@ def test_no_failure_ends_a_run_without_any():
     assert failures.ending(ValueError(), 1, num_births=0) is None
 
 
+def test_a_memory_fraction_of_the_environment(monkeypatch):
+    """PyTorch reserves no more, although the card has it, and says so."""
+    monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "per_process_memory_fraction:0.25")
+    with card_with(GIB), pytest.raises(torch.OutOfMemoryError, match=r" 385\.50 MiB allowed; Of "):
+        mebibytes(500)
+
+
 def test_settings_are_read_at_the_first_use(monkeypatch):
     """A script may set them before it touches the card."""
     with card_with(GIB) as gpu:
