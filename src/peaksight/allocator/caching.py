@@ -97,6 +97,10 @@ class CachingAllocator(ReportedStatistics):
         self._device.set_memory_fraction(fraction)
         self._choose_search()
 
+    def lift_limits(self) -> None:
+        """From here on the device gives whatever is asked for, whatever a memory fraction allows."""
+        self._device.has_everything = True
+
     def take_outside(self, nbytes: int) -> bool:
         """Take `nbytes` of the device for something else than segments; False if it has not so many left.
 

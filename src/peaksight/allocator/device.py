@@ -44,7 +44,8 @@ class DeviceMemory:
     """Gives memory to one process.
 
     `limit_bytes` is what the process can hold, in segments and outside of them; None is no limit. `allowed_bytes` is
-    PyTorch's own cap on what is reserved; None is no cap. `outside_bytes` are taken by others than the allocator.
+    PyTorch's own cap on what is reserved; None is no cap. `outside_bytes` are taken by others than the allocator. With `has_everything` neither limit
+    holds.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class DeviceMemory:
         self._total_bytes = total_bytes
         self.allowed_bytes: int | None = None
         self.outside_bytes = 0
+        self.has_everything = False
         self.segment_address = segment_address
         self._statistics = statistics
 
@@ -83,7 +85,9 @@ class DeviceMemory:
 
     def allows(self, segment_size: int) -> bool:
         """Whether PyTorch asks the device for `segment_size` bytes: not beyond `allowed_bytes`."""
-        return self.allowed_bytes is None or self.reserved_bytes + segment_size <= self.allowed_bytes
+        if self.allowed_bytes is None or self.has_everything:
+            return True
+        return self.reserved_bytes + segment_size <= self.allowed_bytes
 
     def is_within(self, fraction: float, segment_size: int) -> bool:
         """Whether `segment_size` bytes more leave what is reserved within `fraction` of a device with a limit."""
@@ -114,6 +118,6 @@ class DeviceMemory:
         return True
 
     def _has(self, nbytes: int) -> bool:
-        if self.limit_bytes is None:
+        if self.limit_bytes is None or self.has_everything:
             return True
         return self.reserved_bytes + self.outside_bytes + nbytes + KEPT_BY_DRIVER <= self.limit_bytes

@@ -35,11 +35,6 @@ class Failures:
         self._num_births = 0
         self._num_without_step = 0
 
-    @property
-    def limit_bytes(self) -> int | None:
-        """What the card gives at the start of the run; None is no limit."""
-        return None if self._max_failures == 0 else self._room.usable_bytes
-
     def step_ended(self) -> None:
         """The script got over every failure so far."""
         self._num_without_step = 0

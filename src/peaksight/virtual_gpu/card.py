@@ -82,10 +82,12 @@ class VirtualGpu:
         self.room = room
         self.rules = rules
         self.failures = Failures(room, max_failures=max_failures, backward_source=self._backward_source)
-        allocator = CachingAllocator(limit_bytes=self.failures.limit_bytes, total_bytes=room.card.total_bytes)
+        allocator = CachingAllocator(limit_bytes=room.usable_bytes, total_bytes=room.card.total_bytes)
         self.ledger = Ledger(
             allocator, self._circumstances, on_first_use=self._read_settings, on_failure=self._out_of_memory
         )
+        if max_failures == 0:
+            self.ledger.lift_limit()
         self.loop = TrainingLoop(max_steps=max_steps, on_step_end=self._end_step)
         self._on_step = on_step
         self._files = files or saving.RealFiles()

@@ -167,8 +167,7 @@ class Ledger:
 
     def lift_limit(self) -> None:
         """Let the card serve everything from here on."""
-        self.allocator.limit_bytes = None
-        self.allocator.set_memory_fraction(1.0)
+        self.allocator.lift_limits()
 
     @property
     def tick(self) -> int:
