@@ -132,7 +132,7 @@ class VirtualGpu:
         data_loading.install(patches, self._worst)
         generation.install(patches, partial(self.made_up, "token"))
         distributed.install(patches, self.ledger, self.approximations.note)
-        loading.install(patches, self._files, self.ledger)
+        loading.install(patches, self.ledger)
         saving.install(patches, self._files, self.loop)
         safetensors_files.install(patches, self._files, self.loop)
         copies.install(patches)

@@ -75,6 +75,14 @@ def _from_data(func: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
     return made.to(device).requires_grad_(requires_grad)
 
 
+def _as_array(func: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+    """A storage of a file becomes a tensor without the look at its first byte that torch takes."""
+    if args and isinstance(args[0], torch.UntypedStorage) and args[0].device.type == "cpu":
+        tensor = torch.empty(0, dtype=kwargs.get("dtype", torch.uint8)).set_(args[0])
+        return _to(torch.Tensor.to, (tensor, kwargs.get("device") or "cpu"), {})
+    return _from_data(func, args, kwargs)
+
+
 def _numpy(func: Callable, args: tuple, kwargs: dict) -> Any:
     """A parameter on the host is fake, its array is not."""
     if not isinstance(args[0], FakeTensor):
@@ -96,6 +104,6 @@ _REWRITES: dict[Callable, Callable] = {
     torch.Tensor.numpy: _numpy,
     torch.tensor: _from_data,
     torch.as_tensor: _from_data,
-    torch.asarray: _from_data,
+    torch.asarray: _as_array,
     torch.scalar_tensor: _from_data,
 }

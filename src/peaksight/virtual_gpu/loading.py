@@ -8,53 +8,50 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from mmap import MAP_PRIVATE
 from typing import Any
 
 import torch
 
 from peaksight.virtual_gpu.devices import for_cpp, for_python
 from peaksight.virtual_gpu.ledger import Ledger
-from peaksight.virtual_gpu.mapped import note_mapping
+from peaksight.virtual_gpu.mapped import map_file
 from peaksight.virtual_gpu.patches import Patches
-from peaksight.virtual_gpu.saving import Files
 from peaksight.virtual_gpu.torch_private import guards, serialization, storage_device
 from peaksight.virtual_gpu.values import MAX_EXACT_NUMEL
 
 SET_FROM_FILE_HEADER_BYTES = 8  # the number of elements, before the data of each storage in the format of old
 
 
-def install(patches: Patches, files: Files, ledger: Ledger) -> None:
+def install(patches: Patches, ledger: Ledger) -> None:
     """Load without reading until `patches` is left."""
-    load = mapping(torch.load, files)
+    load = mapping(torch.load)
     for owner in (torch, serialization):
         patches.set(owner, "load", load)
-    storages = Storages(files, ledger)
-    for name in ("to", "from_file", "_set_from_file"):
-        answer = getattr(storages, name.lstrip("_"))
-        patches.set(torch.UntypedStorage, name, staticmethod(answer) if name == "from_file" else _method(answer))
+    storages = Storages(ledger)
+    patches.set(torch.UntypedStorage, "to", _method(storages.to))
+    patches.set(torch.UntypedStorage, "_set_from_file", _method(storages.set_from_file))
+    patches.set(torch.UntypedStorage, "from_file", staticmethod(_from_file))
     patches.set(torch.UntypedStorage, "device", property(device_of))
 
 
-def mapping(load: Callable, files: Files) -> Callable:
+def mapping(load: Callable) -> Callable:
     """`torch.load`, which maps what is a file with an index (zip), and reads only the rest."""
 
     def load_mapped(f: Any, map_location: Any = None, *args: Any, mmap: Any = None, **kwargs: Any) -> Any:
-        path = _path_of_zip(f, files)
+        path = _path_of_zip(f)
         with _no_fake_mode_seen():
             if path is None:
                 return load(f, map_location, *args, mmap=mmap, **kwargs)
-            with serialization.set_default_mmap_options(MAP_PRIVATE):
-                return load(path, map_location, *args, mmap=True, **kwargs)
+            return load(path, map_location, *args, mmap=True, **kwargs)
 
     return load_mapped
 
 
-def _path_of_zip(f: Any, files: Files) -> str | None:
-    """Where the zip file is that `f`, a path or an open file, names; None for anything else."""
+def _path_of_zip(f: Any) -> Any:
+    """The path of the zip file that `f`, a path or an open file, is; None for anything else."""
     if isinstance(f, (str, os.PathLike)):
         with open(f, "rb") as file:
-            return files.redirect_read(f) if serialization._is_zipfile(file) else None
+            return f if serialization._is_zipfile(file) else None
     if not serialization._should_read_directly(f) or not stat.S_ISREG(os.fstat(f.fileno()).st_mode):
         return None
     return f"/dev/fd/{f.fileno()}" if f.tell() == 0 and serialization._is_zipfile(f) else None
@@ -72,10 +69,10 @@ def _no_fake_mode_seen() -> Iterator[None]:
 class Storages:
     """Storages of files and of the card, as `torch.load` and a script's `map_location` handle them."""
 
-    def __init__(self, files: Files, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger) -> None:
         """Those on the card are born in `ledger`."""
-        self._files, self._ledger = files, ledger
-        self._to, self._from_file = torch.UntypedStorage.to, torch.UntypedStorage.from_file
+        self._ledger = ledger
+        self._to = torch.UntypedStorage.to
         self._read = torch.UntypedStorage._set_from_file
 
     def to(self, storage: Any, *, device: Any, non_blocking: bool = False) -> Any:
@@ -90,12 +87,6 @@ class Storages:
         self._ledger.born(made, "UntypedStorage.to")
         return made
 
-    def from_file(self, filename: Any, shared: bool = False, nbytes: int = 0) -> Any:
-        """`UntypedStorage.from_file` of the file that the run sees; what is written stays in memory."""
-        storage: Any = self._from_file(self._files.redirect_read(filename), False, nbytes)
-        note_mapping(storage)
-        return storage
-
     def set_from_file(self, storage: Any, file: Any, offset: Any, *args: Any) -> None:
         """Read one storage of the format of old, or skip it when it has no data."""
         if storage_device(storage).type != "meta" or hasattr(storage, "_peaksight_values"):
@@ -107,6 +98,11 @@ class Storages:
 def device_of(storage: Any) -> torch.device:
     """`UntypedStorage.device`: that of the card for what was loaded there, otherwise what C++ says."""
     return vars(storage).get("_peaksight_device") or storage_device(storage)
+
+
+def _from_file(filename: Any, shared: bool = False, nbytes: int = 0) -> torch.UntypedStorage:
+    """`UntypedStorage.from_file`; a shared mapping would write to the file."""
+    return map_file(filename, nbytes)
 
 
 def _method(function: Callable) -> Callable:

@@ -5,6 +5,7 @@ load all of it, so the copies of floating-point tensors are fake: a 13 GB checkp
 """
 
 import mmap
+import sys
 from collections.abc import Iterable
 from typing import Any
 from weakref import finalize
@@ -16,23 +17,34 @@ aten = torch.ops.aten
 COPIES = {aten._to_copy.default, aten.clone.default, aten.cat.default, aten.stack.default}
 LARGE_NUMEL = 1 << 16
 
+# Private and writable, as torch maps files; nothing is reserved, so that a file may be larger than the memory.
+FLAGS = mmap.MAP_PRIVATE | getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
+
 _ends: dict[int, int] = {}  # by the address at which a mapping starts
 
 
-def note_mapping(storage: torch.UntypedStorage) -> None:
-    """The pages of `storage`, and of its slices, are loaded when they are touched."""
-    start = storage.data_ptr()
-    if start:
-        _ends[start] = start + storage.nbytes()
-        finalize(storage, _ends.pop, start, None).atexit = False
+def map_file(filename: Any, num_bytes: int) -> torch.UntypedStorage:
+    """The first `num_bytes` of the file; what is written to them stays in memory."""
+    if not num_bytes:
+        return torch.UntypedStorage(0)
+    with open(filename, "rb") as file:
+        return _mapping(file.fileno(), num_bytes, FLAGS)
 
 
 def untouched(shape: Iterable[int], dtype: torch.dtype) -> torch.Tensor:
-    """A real tensor of zeros on the CPU that takes no memory before it is written or read."""
+    """A real tensor of zeros on the CPU, not an empty one, that takes no memory before it is written or read."""
     size = torch.Size(shape)
-    tensor = torch.frombuffer(mmap.mmap(-1, size.numel() * dtype.itemsize), dtype=dtype).view(size)
-    note_mapping(tensor.untyped_storage())
-    return tensor
+    storage = _mapping(-1, size.numel() * dtype.itemsize, FLAGS | mmap.MAP_ANONYMOUS)
+    return torch.empty(0, dtype=dtype).set_(storage).view(size)
+
+
+def _mapping(descriptor: int, num_bytes: int, flags: int) -> torch.UntypedStorage:
+    pages = mmap.mmap(descriptor, num_bytes, flags=flags)
+    storage = torch.frombuffer(pages, dtype=torch.uint8).untyped_storage()
+    start = storage.data_ptr()
+    _ends[start] = start + num_bytes
+    finalize(storage, _ends.pop, start, None).atexit = False
+    return storage
 
 
 def copies_mapped(func: Any, args: tuple) -> bool:
