@@ -25,6 +25,7 @@ TEXTS = {
     "and what sharding saves, are not counted",
     "communicator": "communicators of NCCL, outside PyTorch",
     "bucket-release": "the first buckets of DistributedDataParallel, which may be alive until the second backward pass",
+    "missing-weights": "weights that are not in the local cache, done without: {names}",
     "draws": "random numbers drawn on the CPU {times}, first at {at}: a real run draws others",
 }
 

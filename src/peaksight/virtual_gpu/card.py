@@ -24,6 +24,7 @@ from peaksight.virtual_gpu import (
     memory_answers,
     modules,
     optimizers,
+    pretrained,
     safetensors_files,
     saving,
     torch_answers,
@@ -135,6 +136,7 @@ class VirtualGpu:
         loading.install(patches, self.ledger)
         saving.install(patches, self._files, self.loop)
         safetensors_files.install(patches, self._files, self.loop)
+        pretrained.install(patches, self.approximations.note)
         copies.install(patches)
         patches.enter_context(requests)
         patches.enter_context(mode)

@@ -107,7 +107,8 @@ def write_without_data(tensors: Mapping[str, torch.Tensor], filename: Any, metad
             value = known_value(tensor)
             if value is not None and value.numel() <= MAX_FLOAT_NUMEL:
                 file.seek(begin)
-                file.write(bytes(value.detach().contiguous().view(-1).view(torch.uint8).tolist()))
+                packed = torch.empty(value.numel(), dtype=value.dtype).copy_(value.detach().flatten())
+                file.write(bytes(packed.view(torch.uint8).tolist()))
         file.truncate(max((end for _, end in spans), default=file.tell()))
 
 
