@@ -44,8 +44,8 @@ class DeviceMemory:
     """Gives memory to one process.
 
     `limit_bytes` is what the process can hold, in segments and outside of them; None is no limit. `allowed_bytes` is
-    PyTorch's own cap on what is reserved; None is no cap. With `has_everything` neither holds. `outside_bytes` are taken
-    by others than the allocator.
+    PyTorch's own cap on what is reserved; None is no cap. With `has_everything` neither holds. `outside_bytes` are
+    taken by others than the allocator.
     """
 
     def __init__(
