@@ -22,7 +22,7 @@ NAMES = {
 
 @pytest.mark.parametrize("workload", [w for w in workloads() if w.name in NAMES], ids=lambda workload: workload.name)
 def test_peaks_are_the_measured_ones(workload):
-    """Allocated within 1 %, reserved within 5 %, what else the process holds within 8 MiB, lines of 95 % of the bytes."""
+    """Allocated within 1 %, reserved within 5 %, the rest of the process within 8 MiB, lines of 95 % of the bytes."""
     prediction = predict(workload)
 
     assert prediction.failure == ""
