@@ -5,7 +5,7 @@ from dataclasses import replace
 from peaksight.attribution.live_set import live_at_peak
 from peaksight.attribution.verdict import judge
 from peaksight.gpus import Room, outside_the_allocator
-from peaksight.records import Capture, Peak, Phase, Report, StepReport
+from peaksight.records import Action, Capture, Peak, Phase, Report, StepReport
 
 SCHEMA = "peaksight.report/1"
 
@@ -20,7 +20,7 @@ def build_report(capture: Capture, room: Room, unlimited: Capture | None = None)
     return Report(
         schema=SCHEMA,
         argv=capture.argv,
-        gpu=replace(room.gpu, usable_bytes=max(0, room.usable_bytes - whole.outside_bytes)),
+        gpu=replace(room.gpu, usable_bytes=_reservable_bytes(whole, room)),
         torch=capture.versions.installed,
         device_rules=capture.versions.device_rules,
         fits=verdict.fits,
@@ -38,6 +38,13 @@ def build_report(capture: Capture, room: Room, unlimited: Capture | None = None)
         caught_ooms=len(capture.failures) - (capture.fatal is not None),
         retries=verdict.retries,
     )
+
+
+def _reservable_bytes(capture: Capture, room: Room) -> int:
+    """What libraries leave to the allocator, and no more than the script itself allowed at last."""
+    left = max(0, room.usable_bytes - capture.outside_bytes)
+    caps = [call.bytes for call in capture.calls if call.action is Action.ALLOWED]
+    return min(left, caps[-1]) if caps and caps[-1] else left
 
 
 def _peak(capture: Capture, room: Room) -> Peak:

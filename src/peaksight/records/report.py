@@ -7,7 +7,9 @@ from peaksight.records.capture import Approximation, Category, Phase, ScratchWri
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """The card; `usable_bytes` is what the allocator can reserve: total less context, libraries and other processes."""
+    """The card; `usable_bytes` is what the allocator can reserve: total less context, libraries and other
+    processes, and no more than a memory fraction allows.
+    """
 
     name: str
     total_bytes: int

@@ -1,9 +1,11 @@
 """The report as a whole."""
 
+import pytest
+
 from helpers import allocation_of, capture_of, failure_of, step_of
 from peaksight.attribution import build_report
 from peaksight.gpus import find_card, room_on
-from peaksight.records import Phase
+from peaksight.records import Action, AllocatorCall, Phase
 from peaksight.units import GIB, MIB
 
 H100 = room_on(find_card("h100-80gb"))
@@ -30,6 +32,14 @@ def test_the_process_holds_libraries_and_a_context_too():
     assert report.peak.process_bytes == 2 * MIB + 100 * MIB + room.context_bytes
     assert report.gpu.usable_bytes == room.usable_bytes - 100 * MIB
     assert "context-estimated" in {unknown.slug for unknown in report.not_simulated}
+
+
+@pytest.mark.parametrize(("allowed", "usable"), [([GIB, 2 * GIB], 2 * GIB), ([GIB, 0], H100.usable_bytes)])
+def test_what_the_script_allows_itself_is_what_it_can_use(allowed, usable):
+    """The last word counts, and 0 is no cap."""
+    calls = [AllocatorCall(tick=tick, action=Action.ALLOWED, bytes=cap) for tick, cap in enumerate(allowed)]
+
+    assert build_report(capture_of(calls=tuple(calls)), H100).gpu.usable_bytes == usable
 
 
 def test_what_the_job_needs_is_of_the_unlimited_run():
