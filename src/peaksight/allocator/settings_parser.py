@@ -49,7 +49,8 @@ def parse_settings(text: str, *, base: Settings | None = None) -> Settings:
         return _settings(_pairs(ConfigTokens(text)), base or Settings())
     except BadConfigError as error:
         raise AllocatorSettingsError(
-            f"Can't use the allocator settings '{text}', as torch can't: {error}; correct PYTORCH_ALLOC_CONF.",
+            f"torch refuses the allocator settings '{text}': {error}; "
+            "correct them in PYTORCH_CUDA_ALLOC_CONF or PYTORCH_ALLOC_CONF.",
             slug="allocator-settings",
         ) from error
 
