@@ -13,6 +13,7 @@ import torch
 from peaksight.errors import UnsupportedError
 from peaksight.gpus import Room
 from peaksight.units import MIB
+from peaksight.virtual_gpu import nvml
 from peaksight.virtual_gpu.history_answers import HistoryAnswers
 from peaksight.virtual_gpu.ledger import Ledger
 from peaksight.virtual_gpu.patches import Patches
@@ -32,13 +33,14 @@ def install(patches: Patches, ledger: Ledger, room: Room, observers: list[OutOfM
     memory = DeviceMemory(ledger, room)
     history = HistoryAnswers(ledger, raw, settings)
     history.install(patches)
+    nvml.install(patches, room.card, memory)
     statistics = memory.statistics()
     for owner, answers in (
         (torch._C, statistics | raw.answers() | settings.answers() | history.answers()),
         (torch._C, accelerator_answers(statistics) | host_memory() | {"_accelerator_getMemoryInfo": memory.info}),
         (torch._C, {"_cuda_attach_out_of_memory_observer": observers.append}),
-        (torch.cuda, {"_initialized": True, "_cudart": memory.cudart(), "MemPool": MemPool} | memory.nvml()),
-        (torch.cuda.memory, {"MemPool": MemPool} | memory.nvml()),
+        (torch.cuda, {"_initialized": True, "_cudart": memory.cudart(), "MemPool": MemPool} | memory.driver()),
+        (torch.cuda.memory, {"MemPool": MemPool} | memory.driver()),
         (torch.cuda.memory.CUDAPluggableAllocator, {"__init__": _refuse("CUDAPluggableAllocator")}),
     ):
         for name, answer in answers.items():
@@ -85,7 +87,7 @@ class DeviceMemory:
             **{name: lambda *args: _CUDA_SUCCESS for name in calls},
         )
 
-    def nvml(self) -> dict[str, Any]:
+    def driver(self) -> dict[str, Any]:
         """What torch asks the driver's tools."""
         return {
             "list_gpu_processes": lambda device=None: self._processes(),
@@ -98,8 +100,13 @@ class DeviceMemory:
         """What the process holds beside its context."""
         return self._allocator.reserved_bytes + self._allocator.outside_bytes
 
+    @property
+    def process_bytes(self) -> int:
+        """What the process holds, its context included."""
+        return self._room.context_bytes + self._taken_bytes
+
     def _processes(self) -> str:
-        used = self._room.context_bytes + self._taken_bytes
+        used = self.process_bytes
         return f"GPU:0\nprocess {os.getpid():>10d} uses {used / MIB:>12.3f} MB GPU memory"
 
     def _set_fraction(self, fraction: float, device: int) -> None:
