@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import zipfile
 
 import pytest
 
@@ -35,6 +36,10 @@ def here(tmp_path, monkeypatch):
         (tmp_path / file).write_text(SHOW)
     for file in ("beside.py", "folder/beside.py", "package/__init__.py", "mainless/__init__.py"):
         (tmp_path / file).touch()
+    for name, member in (("app.pyz", "__main__.py"), ("library.zip", "beside.py")):
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            archive.write(tmp_path / "folder" / "__main__.py", member)
+            archive.write(tmp_path / "beside.py", "beside.py") if member != "beside.py" else None
     (tmp_path / "folder" / "link.py").symlink_to("../show.py")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
@@ -59,6 +64,7 @@ def python(*argv):
         ("./folder/../show.py",),
         ("folder", "2"),
         ("folder/link.py",),
+        ("app.pyz", "1"),
         ("-m", "package"),
         ("-m", "package.show", "4"),
         ("-m", "show"),
@@ -170,6 +176,7 @@ def test_a_stop_passes_after_the_finally_blocks(end, here, capfd):
     [
         (ScriptCommand(target="x.py"), "Can't run 'x.py': there is no such file."),
         (ScriptCommand(target="mainless"), "Can't run 'mainless': it is a directory without a __main__.py."),
+        (ScriptCommand(target="library.zip"), "Can't run 'library.zip': it is an archive without a __main__.py."),
         (ScriptCommand(target="nowhere", is_module=True), "Can't run '-m nowhere': there is no such module."),
         (ScriptCommand(target="nowhere.x", is_module=True), "Can't run '-m nowhere.x': there is no such module."),
         (ScriptCommand(target="mainless", is_module=True), "it is a package without a __main__.py."),
@@ -200,7 +207,35 @@ def test_a_fork_of_the_script_ends_as_its_own_process(here):
     driver = f"""
 from peaksight.records import ScriptCommand
 from peaksight.virtual_gpu.script import run_script
-print('ended', run_script({command!r}))
+print('ended', run_script({command!r}).exit_code)
 """
 
     assert python("-c", driver).stdout == "3\nended 0\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "contents", "message"),
+    [
+        ("train.ipynb", b'{"cells": [], "nbformat": 4}', "it is a notebook. Make a script of it with `jupyter nbconvert"),
+        ("train.sh", b"python train.py", "it is a shell script. Give the command in it that starts Python."),
+        ("start", b"#!/usr/bin/env bash\npython train.py", "it is a shell script."),
+        ("config.json", b'{"lr": 1}', "it is a .json file. Give the path of a Python script."),
+        ("model.bin", b"\x7fELF\x02\x00\x00", "it is a binary file. Give the path of a Python script."),
+    ],
+)
+def test_other_files_are_named(name, contents, message, here):
+    """What is no Python source is refused by its kind, also where Python would take it."""
+    (here / name).write_bytes(contents)
+
+    with pytest.raises(ScriptError) as raised:
+        run_script(ScriptCommand(target=name))
+
+    assert f"Can't run '{name}': {message}" in str(raised.value)
+
+
+def test_a_script_without_a_suffix(here, capfd):
+    """A first line that names Python is no shell script."""
+    (here / "train").write_text("#!/usr/bin/env python3\nprint(__file__)")
+
+    assert run_script(ScriptCommand(target="train")).exit_code == 0
+    assert capfd.readouterr().out == f"{here / 'train'}\n"

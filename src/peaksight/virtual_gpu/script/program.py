@@ -1,4 +1,4 @@
-"""Finding what a command names: a file, a directory with a `__main__.py`, or a module, as Python would."""
+"""Finding what a command names: a file, a directory or archive with a `__main__.py`, or a module, as Python would."""
 
 import builtins
 import os
@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import find_spec
 from types import CodeType, ModuleType
+from typing import Any
 
 from peaksight.errors import ScriptError
 from peaksight.records import ScriptCommand
+from peaksight.virtual_gpu.script.source_kinds import is_archive, why_not_python
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,15 +37,15 @@ class Program:
 
     def compile(self) -> CodeType:
         """The code; a SyntaxError is the script's own."""
-        with open(self.file, "rb") as source:
-            return compile(source.read(), self.file, "exec", dont_inherit=True)
+        loader: Any = self.spec.loader if self.spec else SourceFileLoader("__main__", self.file)
+        return compile(loader.get_data(self.file), self.file, "exec", dont_inherit=True)
 
 
 def search_directory(command: ScriptCommand) -> str:
     """What `sys.path[0]` is for `command`."""
     if command.is_module:
         return os.getcwd()
-    if os.path.isdir(command.target):
+    if _holds_main(command.target):
         return os.path.abspath(command.target)
     return os.path.dirname(os.path.realpath(command.target))
 
@@ -52,18 +54,25 @@ def find_program(command: ScriptCommand) -> Program:
     """Find the file of `command`, with `search_directory` on the path; ScriptError says what is missing."""
     if command.is_module:
         return _find_module(command.target)
-    if os.path.isdir(command.target):
-        return _find_in_directory(command.target)
+    if _holds_main(command.target):
+        return _find_main_in(command.target)
     if not os.path.exists(command.target):
         raise _cannot_run(command.target, "there is no such file. Give the path of a script, or -m and a module.")
+    if cause := why_not_python(command.target):
+        raise _cannot_run(command.target, cause)
     return Program(file=os.path.join(os.getcwd(), command.target), argv0=command.target)
 
 
-def _find_in_directory(directory: str) -> Program:
-    spec = PathFinder.find_spec("__main__", [os.path.abspath(directory)])
+def _holds_main(path: str) -> bool:
+    return os.path.isdir(path) or is_archive(path)
+
+
+def _find_main_in(path: str) -> Program:
+    spec = PathFinder.find_spec("__main__", [os.path.abspath(path)])
     if spec is None or spec.origin is None:
-        raise _cannot_run(directory, "it is a directory without a __main__.py. Give the path of a script in it.")
-    return Program(file=spec.origin, argv0=directory, spec=spec)
+        kind = "a directory" if os.path.isdir(path) else "an archive"
+        raise _cannot_run(path, f"it is {kind} without a __main__.py. Give the path of a script in it.")
+    return Program(file=spec.origin, argv0=path, spec=spec)
 
 
 def _find_module(name: str) -> Program:
