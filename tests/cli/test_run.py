@@ -114,7 +114,7 @@ def test_a_module_is_run_as_python_would(tmp_path, peaksight):
     (tmp_path / "pkg").mkdir()
     (tmp_path / "pkg" / "__init__.py").touch()
     (tmp_path / "pkg" / "train.py").write_text("import torch\nx = torch.ones(1 << 20, device='cuda')\n")
-    report = json.loads(peaksight("run", "--json", "-", "-m", "pkg.train", "--lr", "1").stdout)
+    report = json.loads(peaksight("run", "--json", "-", "--steps", "0", "-m", "pkg.train", "--lr", "1").stdout)
 
     assert report["argv"] == ["-m", "pkg.train", "--lr", "1"]
     assert report["peak"]["allocated_bytes"] == 4 * MIB
@@ -150,7 +150,7 @@ def test_an_interrupted_run_reports_what_it_saw(tmp_path):
     ("words", "slug"),
     [
         (("--gpu", "t5", "train.py"), "unknown-gpu"),
-        (("torchrun", "train.py"), "launcher"),
+        (("deepspeed", "train.py"), "launcher"),
         ((), "nothing-to-run"),
         (("absent.py",), "cannot-run-script"),
     ],

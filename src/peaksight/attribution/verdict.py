@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from peaksight.attribution.live_set import live_set
 from peaksight.attribution.replayed import ReplayedFailure, replay_capture
 from peaksight.gpus import Room
-from peaksight.records import Approximation, Capture, Failure, OutOfMemory, Retries
+from peaksight.records import WITHOUT_ANSWER, Approximation, Capture, Failure, OutOfMemory, Retries
 from peaksight.units import GIB
 
 UNBOUNDED_BYTES = sys.maxsize
@@ -48,7 +48,7 @@ def judge(capture: Capture, room: Room, unlimited: Capture | None = None) -> Ver
         sure = unlimited is None or not _fits(unlimited, room.possibly_usable_bytes)
         return Verdict(fits=False if sure else None, oom=_out_of_memory(capture, capture.fatal), retries=None)
     smallest = max(0, room.surely_usable_bytes - _undecided_bytes(capture))
-    sure = capture.finished not in ("failed", "interrupted") and _fits(capture, smallest)
+    sure = capture.finished not in WITHOUT_ANSWER and _fits(capture, smallest)
     return Verdict(fits=True if sure else None, oom=None, retries=_retries(capture, room))
 
 

@@ -12,8 +12,9 @@ from peaksight.cli.output import Output, stdout_on_stderr
 from peaksight.cli.publish import FILE, STDOUT, Destinations, destination_options, publish, write_file
 from peaksight.cli.script_words import script_command
 from peaksight.cli.sizes import SIZE
+from peaksight.errors import ScriptError
 from peaksight.gpus import Card, Room, find_card, installed_card, room_on
-from peaksight.records import Capture, Report, ScriptCommand, StepPeak
+from peaksight.records import WITHOUT_ANSWER, Capture, Report, ScriptCommand, StepPeak
 from peaksight.records.capture_file import write_capture_file
 from peaksight.reporting import again_line, progress_line, stopped_line
 
@@ -50,7 +51,12 @@ class RunOptions(Destinations):
 @click.option("--memory", type=SIZE, metavar="SIZE", help="The card's total memory, as in 24GiB. Default: its own.")
 @click.option("--reserved-by-others", type=SIZE, metavar="SIZE", default=0, help="What other processes hold of it.")
 @click.option("--torch", metavar="VERSION", help="Take the device rules of this build, as in 2.11+cu130.")
-@click.option("--steps", type=click.IntRange(min=1), metavar="N", help="Stop after N steps. Default: once steady.")
+@click.option(
+    "--steps",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Stop after N steps, 0: it makes none. Default: once steady.",
+)
 @click.option("--worst-batch", is_flag=True, help="Make every batch of a DataLoader of the longest samples.")
 @click.option("--save", type=FILE, metavar="FILE", help="Save the run, for `peaksight report FILE`.")
 @destination_options
@@ -75,6 +81,8 @@ def _run(command: ScriptCommand, options: RunOptions) -> int:
     publish(report, options, output, shown=report.finished != "failed" or report.oom is not None)
     if options.save:
         write_file(options.save, lambda path: write_capture_file(path, captures, room), output)
+    if report.finished == "untrained" and report.oom is None:
+        raise _untrained()
     if _exit_code(report) == NO_ANSWER:
         output.say(f"{stopped_line(report, progress.num_steps)}.")
     return _exit_code(report)
@@ -118,8 +126,16 @@ def _simulate(command: ScriptCommand, room: Room, options: RunOptions, progress:
     return [capture, unlimited] if unlimited else [capture]
 
 
+def _untrained() -> ScriptError:
+    return ScriptError(
+        "No answer: the script never stepped an optimizer, so nothing says that its peak is that of training. "
+        "Give it arguments with which it trains, or --steps 0 if it is not meant to.",
+        slug="untrained",
+    )
+
+
 def _exit_code(report: Report) -> int:
-    """A failed script gives no answer; an interrupted run gives one only if it had already failed to fit."""
+    """A run that did not get to the end of training gives an answer only if it had already failed to fit."""
     if report.oom is not None:
         return DOES_NOT_FIT
-    return NO_ANSWER if report.finished in ("failed", "interrupted") else FITS
+    return NO_ANSWER if report.finished in WITHOUT_ANSWER else FITS

@@ -1,6 +1,7 @@
 """What passes between stages: frozen dataclasses. No torch, no logic."""
 
 from peaksight.records.capture import (
+    WITHOUT_ANSWER,
     Action,
     Allocation,
     AllocatorCall,
@@ -18,6 +19,7 @@ from peaksight.records.report import Gpu, Holder, OutOfMemory, Peak, Report, Ret
 from peaksight.records.script import ScriptCommand
 
 __all__ = [
+    "WITHOUT_ANSWER",
     "Action",
     "Allocation",
     "AllocatorCall",

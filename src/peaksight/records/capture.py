@@ -168,13 +168,18 @@ class Versions:
     device_rules: str
 
 
+# How a run ends whose peak may not be that of the training.
+WITHOUT_ANSWER = frozenset({"interrupted", "failed", "untrained"})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capture:
     """One simulated run on one device.
 
     `allocations` are in order of birth. `peak_tick` is the tick of the first allocation that reached
     `peak_allocated_bytes`. `finished` says why the run ended: `script` (its end), `steady` (two steps alike),
-    `steps` (as many as asked), `unsteady` (twenty steps that never agree), `interrupted` or `failed`.
+    `steps` (as many as asked), `unsteady` (twenty steps that never agree), or one of `WITHOUT_ANSWER`: `interrupted`,
+    `failed`, `untrained` (its end, but no optimizer ever stepped).
 
     `calls` are in order of their ticks, and `failures` in theirs; `fatal` is the index of the failure that ended the
     run, None if the script got over all of them. `outside_bytes` is the most that the process held outside the

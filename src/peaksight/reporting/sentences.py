@@ -1,6 +1,6 @@
 """What a report says in whole sentences."""
 
-from peaksight.records import OutOfMemory, Peak, Phase, Report, Retries, StepPeak
+from peaksight.records import WITHOUT_ANSWER, OutOfMemory, Peak, Phase, Report, Retries, StepPeak
 from peaksight.reporting.rows import by_category
 from peaksight.units import format_bytes
 
@@ -23,6 +23,7 @@ _FINISHED = {
     "unsteady": "stopped, no two steps peak alike",
     "interrupted": "interrupted",
     "failed": "the script failed",
+    "untrained": "the script ran to its end",
 }
 
 
@@ -122,7 +123,7 @@ def again_line(card: str) -> str:
 
 
 def _is_whole(report: Report) -> bool:
-    return report.finished not in ("failed", "interrupted")
+    return report.finished not in WITHOUT_ANSWER
 
 
 def _steps(count: int) -> str:

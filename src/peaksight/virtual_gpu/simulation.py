@@ -11,7 +11,8 @@ from peaksight.gpus import Room
 from peaksight.records import Capture, ScriptCommand, StepPeak, Versions
 from peaksight.virtual_gpu.card import VirtualGpu
 from peaksight.virtual_gpu.device_rules import rules_for
-from peaksight.virtual_gpu.script import Ending, Scratch, run_script
+from peaksight.virtual_gpu.ledger import Ledger
+from peaksight.virtual_gpu.script import Ending, Scratch, explain, run_script
 from peaksight.virtual_gpu.script.environment import variables
 from peaksight.virtual_gpu.stopping import StopSimulation
 from peaksight.virtual_gpu.torch_private import check_release
@@ -32,9 +33,9 @@ def simulate(
 
     What the card cannot serve is raised in the script. After `max_failures` of that the card has no limit any more;
     zero is a card without any. `device_rules` is a build as `--torch` takes it (`2.11+cu130`), by default the installed
-    one. The run stops by itself at the steady state, or after `max_steps`; `on_step` is called at the end of each step.
-    With `worst_batch`, DataLoaders give the longest samples of their datasets. `record=False` counts nothing, to
-    measure what counting costs.
+    one. The run stops by itself at the steady state, or after `max_steps` (0: none is expected); `on_step` is called at
+    the end of each step. With `worst_batch`, DataLoaders give the longest samples of their datasets. `record=False`
+    counts nothing, to measure what counting costs.
     """
     if warning := check_release():
         print(f"peaksight: {warning}", file=sys.stderr)
@@ -59,6 +60,8 @@ def simulate(
         with gpu:
             finished, ending = _run(command)
     ledger, peaks = gpu.ledger, gpu.ledger.peaks
+    if finished == "script" and max_steps != 0 and _is_untrained(ledger):
+        finished = "untrained"
     return Capture(
         argv=command.argv,
         gpu=room.card.name,
@@ -90,7 +93,14 @@ def _run(command: ScriptCommand) -> tuple[str, Ending]:
         return stop.reason, Ending(exit_code=0)
     except KeyboardInterrupt:
         return "interrupted", Ending(exit_code=130)
+    if ending.exit_code and ending.error is not None and (explained := explain(ending.error)):
+        print(f"peaksight: {explained} See docs/messages.md#{explained.slug}.", file=sys.stderr)
     return ("failed" if ending.exit_code else "script"), ending
+
+
+def _is_untrained(ledger: Ledger) -> bool:
+    """Whether the card was used, but no optimizer ever stepped."""
+    return ledger.peaks.allocated_bytes > 0 and not any(step.complete for step in ledger.steps)
 
 
 def _script_dir(command: ScriptCommand) -> str:

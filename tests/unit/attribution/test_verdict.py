@@ -94,7 +94,7 @@ def test_only_unknown_workspaces_make_the_answer_doubtful(slug, fits):
     assert judge(capture, h100_with(2 * GIB + 512 * MIB)).fits is fits
 
 
-@pytest.mark.parametrize("finished", ["failed", "interrupted"])
+@pytest.mark.parametrize("finished", ["failed", "interrupted", "untrained"])
 def test_a_run_cut_short_gives_no_verdict(finished):
     """It may still have grown."""
     assert judge(capture_of(allocation_of(MIB, born=1), finished=finished), room_on(H100)).fits is None

@@ -216,7 +216,11 @@ print('ended', run_script({command!r}).exit_code)
 @pytest.mark.parametrize(
     ("name", "contents", "message"),
     [
-        ("train.ipynb", b'{"cells": [], "nbformat": 4}', "it is a notebook. Make a script of it with `jupyter nbconvert"),
+        (
+            "train.ipynb",
+            b'{"cells": [], "nbformat": 4}',
+            "it is a notebook. Make a script of it with `jupyter nbconvert",
+        ),
         ("train.sh", b"python train.py", "it is a shell script. Give the command in it that starts Python."),
         ("start", b"#!/usr/bin/env bash\npython train.py", "it is a shell script."),
         ("config.json", b'{"lr": 1}', "it is a .json file. Give the path of a Python script."),

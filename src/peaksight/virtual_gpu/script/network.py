@@ -14,13 +14,24 @@ from peaksight.virtual_gpu.script.overlay import Overlay
 def _guard_connection(overlay: Overlay, connection: Any, address: Any) -> None:
     if isinstance(address, tuple) and not _is_local(address[0]):
         note(overlay.root, str(address[0]), slug="network-off")
-        raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
+        raise _refusal(ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED)), str(address[0]))
 
 
 def _guard_lookup(overlay: Overlay, host: Any, *args: Any) -> None:
     if not _is_local(host) and not _is_address(host):
         note(overlay.root, _text(host), slug="network-off")
-        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+        raise _refusal(socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"), _text(host))
+
+
+def _refusal(error: OSError, host: str) -> OSError:
+    """An error as the script would see it offline, which `refused_host` knows again."""
+    vars(error)["peaksight_host"] = host
+    return error
+
+
+def refused_host(error: BaseException) -> str | None:
+    """The host that `error` refused, None if it is no refusal of the guards'."""
+    return vars(error).get("peaksight_host")
 
 
 NETWORK_GUARDS: dict[str, Guard] = {

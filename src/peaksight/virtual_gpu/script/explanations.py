@@ -1,0 +1,98 @@
+"""Failures of a script that a real run would not have had: what is missing here, in one sentence."""
+
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterator
+
+from peaksight.errors import PeaksightError, ScriptError, UnsupportedError
+from peaksight.virtual_gpu.script.network import refused_host
+
+# Packages with CUDA kernels of their own, by the name they are imported as, and how scripts go on without them.
+_WITHOUT = {
+    "apex": "use torch.amp, torch.optim with fused=True and torch's own norms instead",
+    "bitsandbytes": "choose an optimizer of torch, and load the model without quantization",
+    "causal_conv1d": "uninstall it, for the model has a path without it",
+    "deepspeed": "simulate the script without its engine, on one rank",
+    "flash_attn": 'choose attn_implementation="sdpa", which runs a flash kernel of PyTorch\'s own',
+    "flash_attn_interface": 'choose attn_implementation="sdpa", which runs a flash kernel of PyTorch\'s own',
+    "liger_kernel": "set use_liger_kernel=False",
+    "mamba_ssm": "take the model's path without it, as transformers has one",
+    "megatron": "simulate a model without it",
+    "transformer_engine": "choose the layers of torch.nn",
+    "triton": "take the path of the script without its kernels",
+    "unsloth": "load the model with transformers",
+    "xformers": "use torch's scaled_dot_product_attention",
+}
+_HUB_IS_OFF = {"OfflineModeIsEnabled", "LocalEntryNotFoundError"}
+
+
+def explain(error: BaseException) -> PeaksightError | None:
+    """What a person can do about `error`, which ended the script; None where it is the script's own."""
+    chain = list(_chain(error))
+    if any(type(link).__name__ == "OutOfMemoryError" for link in chain):
+        return None
+    return _network_off(chain) or _not_installed(chain) or _own_kernels(chain)
+
+
+def _network_off(chain: list[BaseException]) -> PeaksightError | None:
+    hosts = ["huggingface.co" if type(error).__name__ in _HUB_IS_OFF else refused_host(error) for error in chain]
+    host = next(filter(None, hosts), None)
+    if host is None:
+        return None
+    return ScriptError(
+        f"The script wanted something from {host}, and a simulated run is offline. "
+        "Download it once without peaksight, then it is found on the disk.",
+        slug="network-off",
+    )
+
+
+def _not_installed(chain: list[BaseException]) -> PeaksightError | None:
+    missing = next(filter(None, map(_missing_package, chain)), None)
+    if missing is None:
+        return None
+    without = f", or {_WITHOUT[missing]}" if missing in _WITHOUT else ""
+    return ScriptError(
+        f"'{missing}' is not installed in {sys.prefix}, where peaksight runs, and a simulation imports what the script "
+        f"imports. Install it there{without}.",
+        slug="not-installed",
+    )
+
+
+def _missing_package(error: BaseException) -> str | None:
+    """What could not be imported; libraries also say so in words: `... the package flash_attn seems to be not ...`."""
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return error.name.partition(".")[0]
+    if isinstance(error, ImportError) and "install" in str(error):
+        words = re.findall(r"\w+", str(error).replace("-", "_").replace("FlashAttention2", "flash_attn"))
+        return next((name for name in _WITHOUT if name in words), None)
+    return None
+
+
+def _own_kernels(chain: list[BaseException]) -> PeaksightError | None:
+    """Where the innermost frame is in one of those packages, its kernels found no card."""
+    package = next(filter(None, map(_failing_package, chain)), None)
+    if package is None:
+        return None
+    return UnsupportedError(
+        f"'{package}' runs CUDA kernels of its own, which the virtual GPU cannot: their results have no known shapes. "
+        f"To simulate the script, {_WITHOUT[package]}.",
+        slug="own-kernels",
+    )
+
+
+def _failing_package(error: BaseException) -> str | None:
+    if isinstance(error, SystemExit) or error.__traceback__ is None:
+        return None
+    folders = traceback.extract_tb(error.__traceback__)[-1].filename.split(os.sep)
+    return next((name for name in _WITHOUT if name in folders[:-1]), None)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """`error`, and what it was raised from or while handling."""
+    seen = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__

@@ -1,0 +1,104 @@
+"""Failures that a real run would not have had are explained in a sentence with a slug."""
+
+import socket
+import sys
+import urllib.request
+
+import pytest
+
+from peaksight.records import ScriptCommand
+from peaksight.virtual_gpu.script import Scratch, explain, run_script
+
+
+def explanation_of(directory, script):
+    """What is said of the failure of `script`."""
+    (directory / "train.py").write_text(script)
+    with Scratch():
+        ending = run_script(ScriptCommand(target=str(directory / "train.py")))
+    assert ending.exit_code
+    return explain(ending.error)
+
+
+@pytest.mark.parametrize(
+    ("script", "package", "way_out"),
+    [
+        ("import surely_absent.part", "surely_absent", "Install it there."),
+        ("import flash_attn_interface", "flash_attn_interface", 'attn_implementation="sdpa"'),
+        (
+            "try:\n    import mamba_ssm\nexcept ImportError:\n    raise SystemExit('no mamba')",
+            "mamba_ssm",
+            "path without",
+        ),
+        (
+            "raise ImportError('Please install `bitsandbytes`: pip install -U bitsandbytes')",
+            "bitsandbytes",
+            "optimizer",
+        ),
+        ("raise ImportError('FlashAttention2 does not seem to be installed')", "flash_attn", "sdpa"),
+        ("import importlib.metadata as m\nm.version('xformers')", "xformers", "scaled_dot_product_attention"),
+    ],
+)
+def test_a_package_that_is_not_installed(script, package, way_out, tmp_path):
+    """The package, the environment that lacks it, and how to go on."""
+    error = explanation_of(tmp_path, script)
+
+    assert "not-installed" == error.slug
+    assert str(error).startswith(f"'{package}' is not installed in {sys.prefix}, where peaksight runs")
+    assert way_out in str(error)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "import urllib.request\nurllib.request.urlopen('https://data.example.com/train.tar')",
+        "import socket\nsocket.create_connection(('data.example.com', 80))",
+        "import urllib.request\ntry:\n    urllib.request.urlopen('http://data.example.com')\n"
+        "except OSError:\n    raise RuntimeError('no data') from None",
+    ],
+)
+def test_a_download(script, tmp_path):
+    """The host is named."""
+    error = explanation_of(tmp_path, script)
+
+    assert "network-off" == error.slug
+    assert str(error).startswith("The script wanted something from data.example.com, and a simulated run is offline.")
+
+
+@pytest.mark.models
+def test_a_download_from_the_hub(tmp_path):
+    """Offline, the hub's library asks nobody."""
+    script = "from huggingface_hub import hf_hub_download\nhf_hub_download('nobody/surely-absent', 'model.bin')"
+
+    assert "huggingface.co" in str(explanation_of(tmp_path, script))
+
+
+def test_kernels_of_a_package_itself(tmp_path):
+    """A failure inside such a package is its kernels', which find no card."""
+    (tmp_path / "xformers").mkdir()
+    (tmp_path / "xformers" / "__init__.py").write_text("def attention():\n    raise RuntimeError('expected CUDA')")
+    error = explanation_of(tmp_path, "import xformers\nxformers.attention()")
+
+    assert "own-kernels" == error.slug
+    assert "To simulate the script, use torch's scaled_dot_product_attention." in str(error)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "1 / 0",
+        "open('data/train.bin')",
+        "raise SystemExit(3)",
+        "raise ImportError('cannot import name x from y')",
+        "class OutOfMemoryError(RuntimeError): pass\n"
+        "try:\n    import surely_absent\nexcept ImportError:\n    raise OutOfMemoryError",
+    ],
+)
+def test_failures_of_the_scripts_own(script, tmp_path):
+    """They have nothing to explain, running out of memory least of all."""
+    assert explanation_of(tmp_path, script) is None
+
+
+def test_refusals_from_elsewhere():
+    """An error of the network outside of a run names no host."""
+    assert explain(socket.gaierror(1, "unknown")) is None
+    assert explain(urllib.request.URLError("down")) is None
