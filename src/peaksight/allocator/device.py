@@ -90,8 +90,8 @@ class DeviceMemory:
         return self.reserved_bytes + segment_size <= self.allowed_bytes
 
     def is_within(self, fraction: float, segment_size: int) -> bool:
-        """Whether `segment_size` bytes more leave what is reserved within `fraction` of a device with a limit."""
-        if self.limit_bytes is None or self._total_bytes is None:
+        """Whether `segment_size` bytes more leave what is reserved within `fraction` of the device's memory."""
+        if self._total_bytes is None or self.has_everything:
             return True
         return self.reserved_bytes + segment_size <= int(fraction * self._total_bytes)
 

@@ -165,7 +165,7 @@ def test_pages_that_were_mapped_before_the_device_was_full():
 def test_rejection_ahead_of_time():
     """With throw_on_cudamalloc_oom, what is beyond the fraction in the settings fails before anything is released."""
     settings = Settings(throw_on_cudamalloc_oom=True, per_process_memory_fraction=0.5)
-    allocator = CachingAllocator(limit_bytes=90 * MIB, total_bytes=100 * MIB)
+    allocator = CachingAllocator(total_bytes=100 * MIB)
     allocator.apply(settings)
     allocator.free(allocator.malloc(40 * MIB))
     error = fails(allocator, 44 * MIB)
@@ -174,7 +174,7 @@ def test_rejection_ahead_of_time():
     assert allocator.reserved_bytes == 40 * MIB
     assert counters(allocator) == (0, 0, 1, 0)
 
-    allocator.limit_bytes = None
+    allocator.lift_limits()
 
     assert allocator.malloc(44 * MIB).size == 44 * MIB
 
@@ -182,7 +182,7 @@ def test_rejection_ahead_of_time():
 def test_no_rejection_where_the_cap_comes_first():
     """As in C++, the cap is looked at before, and what it stops is tried again."""
     settings = Settings(throw_on_cudamalloc_oom=True, per_process_memory_fraction=0.5)
-    allocator = CachingAllocator(limit_bytes=90 * MIB, total_bytes=100 * MIB, settings=settings)
+    allocator = CachingAllocator(total_bytes=100 * MIB, settings=settings)
     allocator.free(allocator.malloc(40 * MIB))
     allocator.malloc(44 * MIB)
 
