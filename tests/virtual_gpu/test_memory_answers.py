@@ -119,6 +119,10 @@ def test_memory_fraction(virtual_gpu):
     torch.cuda.set_per_process_memory_fraction(0.5)
 
     assert 0.5 == torch.cuda.get_per_process_memory_fraction("cuda:0")
+
+    torch.cuda.set_per_process_memory_fraction(1.0)
+
+    assert 1.0 == torch.cuda.get_per_process_memory_fraction()
     with pytest.raises(ValueError, match=r"Invalid fraction value: 1.5. Allowed range: 0~1"):
         torch.cuda.set_per_process_memory_fraction(1.5)
     with pytest.raises(TypeError, match="must be `float`"):

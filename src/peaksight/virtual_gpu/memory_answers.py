@@ -12,6 +12,7 @@ import torch
 
 from peaksight.errors import UnsupportedError
 from peaksight.gpus import Room
+from peaksight.records import Action
 from peaksight.units import MIB
 from peaksight.virtual_gpu import nvml
 from peaksight.virtual_gpu.history_answers import HistoryAnswers
@@ -55,7 +56,6 @@ class DeviceMemory:
         self._ledger = ledger
         self._allocator = ledger.allocator
         self._room = room
-        self._fraction: float | None = None
 
     def info(self, device: int = 0) -> tuple[int, int]:
         """Free and total bytes, as `cudaMemGetInfo`: nothing is free where the simulation goes beyond the card."""
@@ -111,13 +111,11 @@ class DeviceMemory:
 
     def _set_fraction(self, fraction: float, device: int) -> None:
         self._ledger.set_memory_fraction(fraction)
-        self._fraction = fraction
 
     def _get_fraction(self) -> float:
-        """What the script set, or the settings: it stays so where the simulation goes beyond the card."""
-        if self._fraction is None:
-            return self._allocator.settings.per_process_memory_fraction
-        return self._fraction
+        """What was allowed last, which stays where the simulation goes beyond the card."""
+        allowed = [call.bytes for call in self._ledger.calls if call.action is Action.ALLOWED]
+        return allowed[-1] / self._room.card.total_bytes if allowed and allowed[-1] else 1.0
 
 
 def accelerator_answers(statistics: dict[str, Any]) -> dict[str, Any]:
