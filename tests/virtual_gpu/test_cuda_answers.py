@@ -38,6 +38,8 @@ def test_other_cards(name, capability, has_bf16):
 def test_initialisation(virtual_gpu):
     """Starting, choosing and synchronizing the device do nothing."""
     torch.cuda.init()
+    with pytest.raises(torch.AcceleratorError, match="invalid device ordinal"):
+        torch.cuda.set_device(1)
     torch.cuda.set_device(0)
     torch.cuda.set_device("cuda:0")
     torch._C._cuda_setDevice(0)

@@ -196,3 +196,15 @@ def test_an_operator_that_fails(virtual_gpu, caplog):
         a @ a
 
     assert not caplog.records
+
+
+@pytest.mark.parametrize("ask", [lambda: torch.ones(2, device="cuda:1"), lambda: torch.ones(2).to("cuda:1")])
+def test_there_is_one_card(virtual_gpu, ask):
+    """In the words of CUDA's runtime, as torch 2.11 has them; naming another one is no mistake."""
+    assert torch.device("cuda:1").index == 1
+    with pytest.raises(torch.AcceleratorError) as raised:
+        ask()
+
+    assert str(raised.value).startswith(
+        "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs?\nCUDA kernel"
+    )

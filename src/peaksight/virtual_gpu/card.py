@@ -51,6 +51,7 @@ from peaksight.virtual_gpu.ledger import Ledger
 from peaksight.virtual_gpu.mode import VirtualGpuMode, device_storages
 from peaksight.virtual_gpu.modules import Parameters
 from peaksight.virtual_gpu.patches import Patches
+from peaksight.virtual_gpu.runtime_errors import INVALID_DEVICE, runtime_error
 from peaksight.virtual_gpu.source_lines import Lines, SourceLines
 from peaksight.virtual_gpu.torch_private import FakeTensor
 from peaksight.virtual_gpu.training_loop import TrainingLoop
@@ -178,6 +179,10 @@ class VirtualGpu:
         if func is torch.ops.aten._to_copy.default:
             return not isinstance(args[0], FakeTensor)
         return not self.loop.is_running and self.loop.phase in (Phase.INIT, Phase.FORWARD) and _takes_no_tensor(func)
+
+    def lacks(self, device: torch.device) -> None:
+        """The script asks for another card than the first."""
+        raise runtime_error(INVALID_DEVICE, self.rules.torch)
 
     def made_up(self, what: str) -> None:
         """A value, a shape or a random draw is not the real run's."""

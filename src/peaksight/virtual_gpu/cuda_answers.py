@@ -13,6 +13,7 @@ from peaksight.virtual_gpu.devices import for_cpp, for_python
 from peaksight.virtual_gpu.generators import Generator
 from peaksight.virtual_gpu.ledger import Ledger
 from peaksight.virtual_gpu.patches import Patches
+from peaksight.virtual_gpu.runtime_errors import INVALID_DEVICE, runtime_error
 from peaksight.virtual_gpu.streams import CurrentStream, generic_answers, stream_answers
 
 
@@ -21,7 +22,7 @@ def install(patches: Patches, card: Card, rules: DeviceRules, ledger: Ledger) ->
     streams = CurrentStream(ledger)
     tensor_types.install(patches)
     for owner, answers in (
-        (torch.cuda, device_answers(card) | stream_answers(streams) | random_answers()),
+        (torch.cuda, device_answers(card, rules) | stream_answers(streams) | random_answers()),
         (torch.cuda.random, random_answers()),
         (torch.cuda.streams, stream_answers(streams)),
         (torch, generic_answers() | {"Generator": Generator}),
@@ -44,8 +45,14 @@ def _always(value: Any) -> Any:
     return lambda *args, **kwargs: value
 
 
-def device_answers(card: Card) -> dict[str, Any]:
+def device_answers(card: Card, rules: DeviceRules) -> dict[str, Any]:
     """Names, numbers and capabilities; initialisation does nothing."""
+
+    def set_device(device: Any) -> None:
+        index = for_cpp(device)
+        if isinstance(index, torch.device) and index.index:
+            raise runtime_error(INVALID_DEVICE, rules.torch)
+
     major, minor = card.capability
     properties = SimpleNamespace(
         name=card.product_name,
@@ -71,7 +78,7 @@ def device_answers(card: Card) -> dict[str, Any]:
         "_is_in_bad_fork": _always(False),
         "device_count": _always(1),
         "current_device": _always(0),
-        "set_device": _always(None),
+        "set_device": set_device,
         "_exchange_device": _always(0),
         "_maybe_exchange_device": _always(0),
         "synchronize": _always(None),

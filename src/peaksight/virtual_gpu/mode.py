@@ -45,6 +45,9 @@ class Observer(Protocol):
     def after(self, func: Any, args: tuple, kwargs: dict, out: Any) -> None:
         """`func` returned `out` on the device."""
 
+    def lacks(self, device: torch.device) -> None:
+        """The script asks for another card: raises what the runtime says."""
+
     def made_up(self, what: str) -> None:
         """A `value`, a `shape` or a random `draw` is not the real run's."""
 
@@ -91,7 +94,7 @@ class VirtualGpuMode(FakeTensorMode):
     def _dispatch(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         kwargs = dict(kwargs) if kwargs else {}
         if "device" in kwargs:
-            kwargs["device"] = for_python(kwargs["device"])
+            kwargs["device"] = self._own(for_python(kwargs["device"]))
         if self._nested:
             return super().dispatch(func, types, *self._all_faked(args, kwargs))
         if _concerns_the_card(func, types, args, kwargs):
@@ -99,6 +102,12 @@ class VirtualGpuMode(FakeTensorMode):
         if self._skipped_draws and _draws(func):
             self._observer.made_up("draw")
         return func(*args, **kwargs)
+
+    def _own(self, device: Any) -> Any:
+        """`device`, which is on this machine: of cards, there is one."""
+        if isinstance(device, torch.device) and device.type == "cuda" and device.index:
+            self._observer.lacks(device)
+        return device
 
     def _on_card(self, func: Any, types: Any, args: Any, kwargs: dict) -> Any:
         if func is aten._local_scalar_dense.default:

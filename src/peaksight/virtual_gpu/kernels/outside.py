@@ -11,18 +11,14 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-import torch
-
 from peaksight.gpus import Card
 from peaksight.units import MIB
 from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.kernels.libraries import CUBLAS, CUDNN, CUSOLVER, KERNELS, libraries_of
 from peaksight.virtual_gpu.kernels.temporaries import KernelCall
+from peaksight.virtual_gpu.runtime_errors import MEMORY_ALLOCATION, runtime_error
 
 NAMES = {KERNELS: "loaded kernels", CUBLAS: "cuBLAS", CUDNN: "cuDNN", CUSOLVER: "cuSOLVER"}
-# Since this release the errors of CUDA's runtime no longer say how to find asynchronous ones (pytorch#180427).
-SHORT_ERRORS_SINCE = (2, 13)
-OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation
 TEXTS = {
     CUBLAS: "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
     CUDNN: "cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
@@ -32,16 +28,7 @@ TEXTS = {
         "algebra operators with other supported backends. "
         "See https://pytorch.org/docs/stable/backends.html#torch.backends.cuda.preferred_linalg_library"
     ),
-    KERNELS: (
-        "CUDA error: out of memory\nSearch for `cudaErrorMemoryAllocation' in "
-        "https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html for more information.\n"
-    ),
 }
-ASYNCHRONOUS = (
-    "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be "
-    "incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"
-    "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"
-)
 
 
 @cache
@@ -110,7 +97,4 @@ def library_error(library: str, rules: DeviceRules) -> Exception:
     """What `library` reports at a full card."""
     if library != KERNELS:
         return RuntimeError(TEXTS[library])
-    details = "" if rules.torch >= SHORT_ERRORS_SINCE else ASYNCHRONOUS
-    error = torch.AcceleratorError(TEXTS[KERNELS] + details)
-    error.error_code = OUT_OF_MEMORY  # type: ignore[attr-defined]
-    return error
+    return runtime_error(MEMORY_ALLOCATION, rules.torch)
