@@ -103,7 +103,7 @@ class TestAccelerate:
             f"accelerate launch {flag} --num-processes 4 --main_process_port 7 -m pkg.train"
         )
 
-        assert (" ".join(command.argv), command.processes) == ("-m pkg", 4)
+        assert (" ".join(command.argv), command.processes) == ("-m pkg.train", 4)
         assert environment["ACCELERATE_MIXED_PRECISION"] == "no"
         assert (environment["WORLD_SIZE"], environment["MASTER_PORT"]) == ("1", "7")
 
