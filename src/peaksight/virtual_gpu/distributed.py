@@ -14,6 +14,7 @@ from torch.nn.parallel import distributed as data_parallel
 from peaksight.records import Role
 from peaksight.virtual_gpu.ledger import Ledger
 from peaksight.virtual_gpu.patches import Patches
+from peaksight.virtual_gpu.torch_private import world
 
 Note = Callable[..., None]
 
@@ -55,7 +56,7 @@ def _make_groups_of_one(patches: Patches, note: Note) -> None:
         if "gloo" != str(backend):
             note("communicator", "")
         group, store = real(1, 0, ranks, dist.Backend(_BACKEND), *args, **kwargs | {"device_id": None})
-        c10d._world.pg_map[group] = (backend, store)
+        world().pg_map[group] = (backend, store)
         return group, store
 
     real = patches.set(c10d, "_new_process_group_helper", make)

@@ -76,10 +76,19 @@ def _tensors(state: Any) -> Iterator[torch.Tensor]:
 
 def install(patches: Patches, mode: VirtualGpuMode, loop: TrainingLoop, parameters: Parameters) -> None:
     """Follow modules and keep parameters fake until `patches` is left."""
-    patches.set(torch.utils, "swap_tensors", _take_over)
+    _swap_fake(patches)
     _make_parameters_fake(patches, mode, parameters)
     _follow_calls(patches, loop, parameters)
     _follow_moves(patches, mode, parameters)
+
+
+def _swap_fake(patches: Patches) -> None:
+    swap_real = torch.utils.swap_tensors
+
+    def swap_tensors(parameter: Any, moved: Any) -> Any:
+        return _take_over(parameter, moved) if isinstance(parameter, FakeTensor) else swap_real(parameter, moved)
+
+    patches.set(torch.utils, "swap_tensors", swap_tensors)
 
 
 def _take_over(parameter: Any, moved: Any) -> Any:

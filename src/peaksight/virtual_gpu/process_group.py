@@ -6,7 +6,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from peaksight.virtual_gpu.torch_private import finished_work
+from peaksight.virtual_gpu.torch_private import finished_work, world
 
 Tensors = Sequence[torch.Tensor]
 
@@ -27,6 +27,11 @@ class OneRank(_ProcessGroup):
     def getBackendName(self) -> str:
         """For messages of torch."""
         return "one rank"
+
+    @property
+    def group_name(self) -> str:
+        """What torch.distributed knows it by."""
+        return world().pg_names[self]
 
     def broadcast(self, tensors: Tensors, options: Any = None) -> Any:
         """From rank 0 to itself."""

@@ -64,6 +64,7 @@ __all__ = [
     "subclasses",
     "suggest_memory_format",
     "swap",
+    "world",
 ]
 
 TESTED_RELEASES = ("2.13.", "2.14.")
@@ -168,6 +169,11 @@ class function_modes_off:
         """Put them back in order."""
         for mode in reversed(self._modes):
             _push_mode(mode)
+
+
+def world() -> Any:
+    """What torch.distributed knows of the groups of this process."""
+    return torch.distributed.distributed_c10d._world
 
 
 def finished_work(result: object) -> "torch.distributed.Work":
