@@ -188,6 +188,29 @@ def test_assigning_data(virtual_gpu):
     assert 2048 == virtual_gpu.ledger.allocator.allocated_bytes
 
 
+def test_assigning_data_moves_a_parameter(virtual_gpu):
+    """To the card and back, as hand-written loops do it, and data that is real."""
+    layer = nn.Linear(512, 512, bias=False)
+    for device, num_bytes in (("cuda", 2**20), ("cpu", 0), ("cuda", 2**20)):
+        layer.weight.data = layer.weight.data.to(device)
+
+        assert (layer.weight.device.type, layer.weight.is_cuda) == (device, bool(num_bytes))
+        assert num_bytes == torch.cuda.memory_allocated()
+    assert layer(torch.ones(2, 512, device="cuda")).is_cuda
+    layer.weight.data = torch.ones(3, 512)
+
+    assert (tuple(layer.weight.shape), layer.weight.device.type) == ((3, 512), "cpu")
+
+
+def test_a_module_moves_to_meta_and_back(virtual_gpu):
+    """Its parameters lose their memory, and get new one."""
+    layer = nn.Linear(512, 512, bias=False).cuda().to("meta")
+
+    assert (layer.weight.is_meta, torch.cuda.memory_allocated()) == (True, 0)
+    assert layer.to_empty(device="cuda").weight.is_cuda
+    assert 2**20 == torch.cuda.memory_allocated()
+
+
 def test_an_operator_that_fails(virtual_gpu, caplog):
     """The script gets the exception that the card would raise, and torch does not log its own on the way."""
     a = torch.randn(3, 4, device="cuda")

@@ -95,7 +95,19 @@ def _numpy(func: Callable, args: tuple, kwargs: dict) -> Any:
     return host_copy(args[0]).numpy()
 
 
+def _set_data(func: Callable, args: tuple, kwargs: dict) -> None:
+    """`parameter.data = moved` takes the device along; of a real tensor a fake one takes the shape."""
+    tensor, data = args
+    if not isinstance(tensor, FakeTensor):
+        return func(tensor, data)
+    mode: Any = tensor.fake_mode
+    func(tensor, data if isinstance(data, FakeTensor) else mode.fake(data))
+    tensor.fake_device = data.device
+
+
+_DATA: Any = torch.Tensor.data  # a descriptor
 _REWRITES: dict[Callable, Callable] = {
+    _DATA.__set__: _set_data,
     torch.device: _device,
     torch.Tensor.pin_memory: _keep,
     torch.Tensor.cuda: _cuda,

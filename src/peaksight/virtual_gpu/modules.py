@@ -94,9 +94,9 @@ def _swap_fake(patches: Patches) -> None:
 def _take_over(parameter: Any, moved: Any) -> Any:
     """`Module._apply` swaps fake parameters; swap_tensors refuses because of weak references, so the data moves.
 
-    A tensor cannot take data from meta to another device: there the two are swapped after all.
+    A tensor cannot take data from meta to another device, nor back: there the two are swapped after all.
     """
-    if parameter.is_meta:
+    if parameter.is_meta or moved.is_meta:
         return swap(parameter, moved)
     with torch.no_grad():
         parameter.data = moved.data
