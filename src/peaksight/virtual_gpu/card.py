@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import torch
@@ -48,9 +48,10 @@ from peaksight.virtual_gpu.kernels.temporaries import KernelCall
 from peaksight.virtual_gpu.kernels.transformers import transformer_rules
 from peaksight.virtual_gpu.kernels.workspaces import CublasWorkspaces, Workspaces
 from peaksight.virtual_gpu.ledger import Ledger
-from peaksight.virtual_gpu.mode import VirtualGpuMode, device_storages
+from peaksight.virtual_gpu.mode import VirtualGpuMode
 from peaksight.virtual_gpu.modules import Parameters
 from peaksight.virtual_gpu.patches import Patches
+from peaksight.virtual_gpu.results import device_storages, may_allocate, may_resize, on_card, takes_no_tensor
 from peaksight.virtual_gpu.runtime_errors import INVALID_DEVICE, runtime_error
 from peaksight.virtual_gpu.source_lines import Lines, SourceLines
 from peaksight.virtual_gpu.torch_private import FakeTensor
@@ -154,7 +155,7 @@ class VirtualGpu:
             return
         if self._nodes.pending() and torch.is_grad_enabled():
             self._nodes.note(self.loop.module, self._lines.current())
-        if _on_card(out):
+        if on_card(out):
             call = KernelCall(func, args, kwargs, out, self.rules)
             self._workspaces.take(call, self.loop.phase is Phase.BACKWARD, partial(self._launch, call))
         else:
@@ -166,19 +167,19 @@ class VirtualGpu:
         self._outside.before_launch(call, self.loop.phase is Phase.BACKWARD)
 
     def _note_results(self, func: Any, args: tuple, out: Any) -> None:
-        if _may_allocate(func):
+        if may_allocate(func):
             role = Role.INPUT if self._is_input(func, args) else Role.UNMARKED
-            for storage in device_storages(func, out, self):
+            for storage in device_storages(func, out, self.made_up):
                 self.ledger.born(storage, func.name(), role)
-        elif _may_resize(func):
-            for storage in device_storages(func, out, self):
+        elif may_resize(func):
+            for storage in device_storages(func, out, self.made_up):
                 self.ledger.resized(storage, func.name())
 
     def _is_input(self, func: Any, args: tuple) -> bool:
         """Data that arrives from the host, or is made outside of any module from nothing."""
         if func is torch.ops.aten._to_copy.default:
             return not isinstance(args[0], FakeTensor)
-        return not self.loop.is_running and self.loop.phase in (Phase.INIT, Phase.FORWARD) and _takes_no_tensor(func)
+        return not self.loop.is_running and self.loop.phase in (Phase.INIT, Phase.FORWARD) and takes_no_tensor(func)
 
     def lacks(self, device: torch.device) -> None:
         """The script asks for another card than the first."""
@@ -216,30 +217,3 @@ class VirtualGpu:
         if node is not None and not (grad_enabled and module):
             module, lines = node[0], Lines(node[1].source or lines.source, node[1].library)
         return Circumstances(self.loop.step, self.loop.phase, grad_enabled, module, lines)
-
-
-def _on_card(out: Any) -> bool:
-    """Whether an output is on the card: parameters in the making are fake too, on the host."""
-    outputs = out if isinstance(out, (list, tuple)) else (out,)
-    return any(isinstance(tensor, FakeTensor) and tensor.fake_device.type == "cuda" for tensor in outputs)
-
-
-@cache
-def _takes_no_tensor(func: Any) -> bool:
-    return not any("Tensor" in str(argument.type) for argument in func._schema.arguments)
-
-
-_RESIZES = {torch.ops.aten.resize_.default, torch.ops.aten.resize_as_.default, torch.ops.aten.set_.source_Tensor}
-
-
-@cache
-def _may_resize(func: Any) -> bool:
-    """Whether `func` may change the size of the storage that it returns: an output given with `out=`, too."""
-    return func in _RESIZES or any(argument.is_out for argument in func._schema.arguments)
-
-
-@cache
-def _may_allocate(func: Any) -> bool:
-    """Whether some output of `func` is not a view of, or the same as, an input."""
-    schema = getattr(func, "_schema", None)
-    return schema is None or any(returned.alias_info is None for returned in schema.returns)

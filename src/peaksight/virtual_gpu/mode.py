@@ -1,12 +1,12 @@
 """The virtual GPU's dispatch mode: device tensors are fake, everything else on the CPU is real."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, Protocol
 
 import torch
 from torch import nn
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_map
 
 from peaksight.errors import UnsupportedError
 from peaksight.virtual_gpu import values
@@ -26,17 +26,6 @@ from peaksight.virtual_gpu.torch_private import (
 )
 
 aten = torch.ops.aten
-# The outputs that an operator makes on the card, in its order: random seeds may be on the host, or come first.
-RESULTS_ON_CARD = {
-    aten._ctc_loss.default: (1, 0),
-    aten._efficientzerotensor.default: (),
-    aten.native_dropout.default: (1, 0),
-    aten._scaled_dot_product_cudnn_attention.default: (6, 7, 0, 1),
-    aten._scaled_dot_product_efficient_attention.default: (0, 1),
-    aten._efficient_attention_forward.default: (0, 1),
-    aten._thnn_fused_lstm_cell.default: (2, 0, 1),
-    aten._thnn_fused_gru_cell.default: (1, 0),
-}
 
 
 class Observer(Protocol):
@@ -237,27 +226,4 @@ def _writes_to_host(func: Any, args: Any) -> bool:
         and type(args[0]) is torch.Tensor
         and schema.arguments[0].alias_info is not None
         and schema.arguments[0].alias_info.is_write
-    )
-
-
-def device_storages(func: Any, out: Any, observer: Observer) -> list[Any]:
-    """The storages of every virtual CUDA tensor that `func` returned."""
-    if func in RESULTS_ON_CARD:
-        out = [out[position] for position in RESULTS_ON_CARD[func]]
-    leaves = (out,) if isinstance(out, FakeTensor) else tree_leaves(out)
-    on_card = [t for t in leaves if isinstance(t, FakeTensor) and t.fake_device.type == "cuda"]
-    return [part.untyped_storage() for tensor in on_card for part in _strided_parts(tensor, observer)]
-
-
-def _strided_parts(tensor: torch.Tensor, observer: Observer) -> Sequence[torch.Tensor]:
-    """What holds the memory of `tensor`: itself, or the parts of a sparse one."""
-    if tensor.layout == torch.strided:
-        return (tensor,)
-    if tensor.layout == torch.sparse_coo:
-        observer.made_up("sparse-gradient")
-        return (tensor._indices(), tensor._values())
-    raise UnsupportedError(
-        f"Can't simulate a tensor of layout {tensor.layout}: only strided and sparse_coo are known. "
-        "Keep it on the CPU, or use another layout.",
-        slug="tensor-layout",
     )

@@ -1,0 +1,73 @@
+"""What an operator leaves on the card: which of its results are there, and what holds their memory."""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from peaksight.errors import UnsupportedError
+from peaksight.virtual_gpu.torch_private import FakeTensor
+
+aten = torch.ops.aten
+# The outputs that an operator makes on the card, in its order: random seeds may be on the host, or come first.
+RESULTS_ON_CARD = {
+    aten._ctc_loss.default: (1, 0),
+    aten._efficientzerotensor.default: (),
+    aten.native_dropout.default: (1, 0),
+    aten._scaled_dot_product_cudnn_attention.default: (6, 7, 0, 1),
+    aten._scaled_dot_product_efficient_attention.default: (0, 1),
+    aten._efficient_attention_forward.default: (0, 1),
+    aten._thnn_fused_lstm_cell.default: (2, 0, 1),
+    aten._thnn_fused_gru_cell.default: (1, 0),
+}
+_RESIZES = {aten.resize_.default, aten.resize_as_.default, aten.set_.source_Tensor}
+
+
+def device_storages(func: Any, out: Any, made_up: Callable[[str], None]) -> list[Any]:
+    """The storages of every tensor on the card that `func` returned; `made_up` hears of sparse ones."""
+    if func in RESULTS_ON_CARD:
+        out = [out[position] for position in RESULTS_ON_CARD[func]]
+    leaves = (out,) if isinstance(out, FakeTensor) else tree_leaves(out)
+    on_card = [t for t in leaves if isinstance(t, FakeTensor) and t.fake_device.type == "cuda"]
+    return [part.untyped_storage() for tensor in on_card for part in _strided_parts(tensor, made_up)]
+
+
+def _strided_parts(tensor: torch.Tensor, made_up: Callable[[str], None]) -> Sequence[torch.Tensor]:
+    """What holds the memory of `tensor`: itself, or the parts of a sparse one."""
+    if tensor.layout == torch.strided:
+        return (tensor,)
+    if tensor.layout == torch.sparse_coo:
+        made_up("sparse-gradient")
+        return (tensor._indices(), tensor._values())
+    raise UnsupportedError(
+        f"Can't simulate a tensor of layout {tensor.layout}: only strided and sparse_coo are known. "
+        "Keep it on the CPU, or use another layout.",
+        slug="tensor-layout",
+    )
+
+
+def on_card(out: Any) -> bool:
+    """Whether an output is on the card: parameters in the making are fake too, on the host."""
+    outputs = out if isinstance(out, (list, tuple)) else (out,)
+    return any(isinstance(tensor, FakeTensor) and tensor.fake_device.type == "cuda" for tensor in outputs)
+
+
+@cache
+def takes_no_tensor(func: Any) -> bool:
+    """Whether `func` makes its results from nothing."""
+    return not any("Tensor" in str(argument.type) for argument in func._schema.arguments)
+
+
+@cache
+def may_resize(func: Any) -> bool:
+    """Whether `func` may change the size of the storage that it returns: an output given with `out=`, too."""
+    return func in _RESIZES or any(argument.is_out for argument in func._schema.arguments)
+
+
+@cache
+def may_allocate(func: Any) -> bool:
+    """Whether some output of `func` is not a view of, or the same as, an input."""
+    schema = getattr(func, "_schema", None)
+    return schema is None or any(returned.alias_info is None for returned in schema.returns)
