@@ -63,6 +63,7 @@ def test_statistics(virtual_gpu):
     assert (512, 100) == (stats["allocated_bytes.all.current"], stats["requested_bytes.all.current"])
     assert 0 == stats["num_oom_rejections"]
     assert 512 == torch.cuda.memory_stats_as_nested_dict()["allocated_bytes"]["all"]["current"]
+    assert {} == torch.cuda.memory_stats_as_nested_dict()["reserved_bytes_by_private_pools"]
     assert kept.is_cuda
 
     del kept

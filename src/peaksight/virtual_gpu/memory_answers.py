@@ -24,6 +24,7 @@ from peaksight.virtual_gpu.settings_answers import SettingsAnswers
 # Called with the device, the bytes that it was asked for, those that it may give in all, and those that are free.
 OutOfMemoryObserver = Callable[[int, int, int, int], Any]
 _CUDA_SUCCESS = 0
+_NO_PRIVATE_POOLS: dict[str, Any] = {"reserved_bytes_by_private_pools": {}}
 _STAT = dict.fromkeys(("current", "peak", "allocated", "freed"), 0)
 _TIMES = dict.fromkeys(("total", "max", "min", "count", "avg"), 0)
 
@@ -64,7 +65,7 @@ class DeviceMemory:
     def statistics(self) -> dict[str, Any]:
         """The C functions of `torch.cuda.memory` about the caching allocator as a whole."""
         return {
-            "_cuda_memoryStats": _of_device(lambda: nested(self._allocator.memory_stats())),
+            "_cuda_memoryStats": _of_device(lambda: nested(self._allocator.memory_stats()) | _NO_PRIVATE_POOLS),
             "_cuda_resetPeakMemoryStats": _of_device(self._allocator.reset_peak_stats),
             "_cuda_resetAccumulatedMemoryStats": _of_device(self._allocator.reset_accumulated_stats),
             "_cuda_emptyCache": self._ledger.empty_cache,
