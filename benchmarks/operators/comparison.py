@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.operators.cases import Case, all_cases, selection
 from benchmarks.operators.recording import VirtualCard, attempt, peak, warm_up
-from peaksight.gpus import find_card
+from peaksight.gpus import find_card, room_on
 from peaksight.virtual_gpu.card import VirtualGpu
 from peaksight.virtual_gpu.device_rules import rules_for
 from peaksight.virtual_gpu.kernels.known_operators import family
@@ -43,7 +43,7 @@ def compare(
     """
     truth = dict(_read(measured, only, containing))
     card = find_card(gpu)
-    with VirtualGpu(card, rules_for(build, card), max_steps=MANY_STEPS) as virtual_gpu:
+    with VirtualGpu(room_on(card), rules_for(build, card), max_steps=MANY_STEPS, max_failures=0) as virtual_gpu:
         warm_up()
         ran = _operators_of(virtual_gpu)
         for case in all_cases(*selection(only), part=part, num_parts=num_parts):
