@@ -206,6 +206,11 @@ class CachingAllocator(ReportedStatistics):
         return self._device.outside_bytes
 
     @property
+    def num_device_calls(self) -> int:
+        """How often segments were made, given back or changed in size; while it stays, they do too."""
+        return self._device.num_calls
+
+    @property
     def settings(self) -> Settings:
         """What the allocator follows now."""
         return self._settings

@@ -45,7 +45,7 @@ class DeviceMemory:
 
     `limit_bytes` is what the process can hold, in segments and outside of them; None is no limit. `allowed_bytes` is
     PyTorch's own cap on what is reserved; None is no cap. With `has_everything` neither holds. `outside_bytes` are
-    taken by others than the allocator.
+    taken by others than the allocator. `num_calls` is how often memory for segments was taken or given back.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class DeviceMemory:
         self._total_bytes = total_bytes
         self.allowed_bytes: int | None = None
         self.outside_bytes = 0
+        self.num_calls = 0
         self.has_everything = False
         self.segment_address = segment_address
         self._statistics = statistics
@@ -102,6 +103,7 @@ class DeviceMemory:
         for statistics in pool.statistics:
             statistics.reserved_bytes.increase(size)
         self._statistics.num_device_alloc += 1
+        self.num_calls += 1
         return True
 
     def release(self, pool: BlockPool, size: int) -> None:
@@ -109,6 +111,7 @@ class DeviceMemory:
         for statistics in pool.statistics:
             statistics.reserved_bytes.current -= size
         self._statistics.num_device_free += 1
+        self.num_calls += 1
 
     def take_outside(self, nbytes: int) -> bool:
         """Take `nbytes` for a library or the driver; False if the device has not so many left."""

@@ -64,8 +64,3 @@ class ReportedStatistics:
     def peak_reserved_bytes(self) -> int:
         """The most `reserved_bytes` since the start or the last reset."""
         return self._statistics.all.reserved_bytes.peak
-
-    @property
-    def num_device_calls(self) -> int:
-        """How often the device was asked for memory or given some back; while it stays, the segments do too."""
-        return self._statistics.num_device_alloc + self._statistics.num_device_free

@@ -102,13 +102,14 @@ def test_reset_peak_stats():
 
 
 def test_reset_accumulated_stats():
-    """After a reset, the sums start at zero and the current amounts stay."""
+    """After a reset, the sums and the counts of events start at zero and the current amounts stay."""
     allocator = CachingAllocator()
     kept = allocator.malloc(30 * MIB)
     allocator.reset_accumulated_stats()
     allocator.free(kept)
     stats = allocator.memory_stats()
 
+    assert stats["num_device_alloc"] == stats["num_alloc_retries"] == 0
     assert stats["allocated_bytes.all.allocated"] == 0
     assert stats["allocated_bytes.all.freed"] == 30 * MIB
     assert stats["allocated_bytes.all.current"] == 0
