@@ -99,6 +99,17 @@ def test_observers_are_told_what_is_allowed():
         assert 0.25 == torch.cuda.get_per_process_memory_fraction()
 
 
+def test_resetting_the_counts_hides_no_retry():
+    """The report counts those of a step, whatever the script does to its own counts."""
+    with card_with(GIB) as gpu:
+        mebibytes(600)
+        mebibytes(700)
+        torch.cuda.reset_accumulated_memory_stats()
+
+        assert 0 == torch.cuda.memory_stats()["num_alloc_retries"]
+        assert 1 == gpu.ledger.end_step(1).num_alloc_retries
+
+
 def test_nothing_is_free_beyond_the_card():
     """In the run that shows what a job needs, the answers stay those of the card, and never below zero."""
     with card_with(GIB, max_failures=0):
