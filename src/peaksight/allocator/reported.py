@@ -26,6 +26,11 @@ class ReportedStatistics:
         return self._statistics.flatten()
 
     @property
+    def num_alloc_retries(self) -> int:
+        """How often cached segments were released because the device had nothing left, since the last reset."""
+        return self._statistics.num_alloc_retries
+
+    @property
     def allocated_bytes(self) -> int:
         """Bytes of the blocks that tensors hold."""
         return self._statistics.all.allocated_bytes.current

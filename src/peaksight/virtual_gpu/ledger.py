@@ -191,8 +191,11 @@ class Ledger:
             start()
 
     def _malloc(self, num_bytes: int, op: str) -> Block:
+        num_retries = self.allocator.num_alloc_retries
         try:
-            return self.allocator.malloc(num_bytes, self.stream)
+            block = self.allocator.malloc(num_bytes, self.stream)
+            self._num_alloc_retries += self.allocator.num_alloc_retries - num_retries
+            return block
         except DeviceOutOfMemory as error:
             failed = error.with_traceback(None)  # whose frames would keep tensors alive
         self._on_failure(failed, op)
@@ -215,12 +218,16 @@ class Ledger:
         if self.births and self.births[-1].born >= self._first_tick:
             self.steps.append(self._step_peak(step, complete=False))
 
+    def begin_step_anew(self) -> None:
+        """What came so far in this step is not to be in its peaks."""
+        self._step_allocated_bytes = self.allocator.allocated_bytes
+        self._step_reserved_bytes = self.allocator.reserved_bytes
+        self._num_alloc_retries = 0
+
     def _begin_step(self) -> None:
         self._first_tick = self._tick + 1
         self._backward_began: list[int] = []
-        self._step_allocated_bytes = self.allocator.allocated_bytes
-        self._step_reserved_bytes = self.allocator.reserved_bytes
-        self._num_retries_before = self._num_alloc_retries()
+        self.begin_step_anew()
 
     def _step_peak(self, step: int, *, complete: bool) -> StepPeak:
         return StepPeak(
@@ -231,11 +238,8 @@ class Ledger:
             peak_allocated_bytes=self._step_allocated_bytes,
             peak_reserved_bytes=self._step_reserved_bytes,
             complete=complete,
-            num_alloc_retries=self._num_alloc_retries() - self._num_retries_before,
+            num_alloc_retries=self._num_alloc_retries,
         )
-
-    def _num_alloc_retries(self) -> int:
-        return self.allocator.memory_stats()["num_alloc_retries"]
 
     def _note_peaks(self) -> None:
         allocated = self.allocator.allocated_bytes

@@ -64,18 +64,26 @@ class SourceLines:
 
     def _classify(self, filename: str) -> _File | None:
         """None for frames of peaksight, of plumbing and without a file."""
-        if filename.startswith("<") or is_ours(filename):
-            return None
-        for root in _INSTALLED:
-            if filename.startswith(root + os.sep):
-                name = _below_packages(filename[len(root) + 1 :])
-                return None if name.startswith(_PLUMBING) else _File(False, name)
-        return _File(True, _relative(filename, self._script_dir))
+        if is_own(filename):
+            return _File(True, _relative(filename, self._script_dir))
+        name = installed_name(filename)
+        return None if name is None or name.startswith(_PLUMBING) else _File(False, name)
 
 
 @cache
-def _below_packages(name: str) -> str:
-    return name.partition("site-packages/")[2] or name
+def is_own(filename: str) -> bool:
+    """Whether `filename` is the person's: no library's, not ours, and a file."""
+    return not filename.startswith("<") and not is_ours(filename) and installed_name(filename) is None
+
+
+@cache
+def installed_name(filename: str) -> str | None:
+    """The name of a library's file below its packages (`torch/nn/functional.py`), None for other files and ours."""
+    for root in _INSTALLED:
+        if filename.startswith(root + os.sep) and not is_ours(filename):
+            name = filename[len(root) + 1 :]
+            return name.partition("site-packages/")[2] or name
+    return None
 
 
 def _relative(filename: str, script_dir: str) -> str:

@@ -1,14 +1,58 @@
-"""The end of a simulated run from the inside."""
+"""The end of a simulated run from the inside, and the rule that says when."""
+
+from peaksight.units import MIB
+
+MIN_STEPS = 3
+MAX_STEPS = 20
+STEADY_WITHIN_BYTES = MIB
+# Of steps that may belong to a search for a batch size, which tries each size for a few.
+MIN_ALIKE_TRIALS = 10
+MAX_TRIALS = 100
 
 
 class StopSimulation(BaseException):
     """Raised inside the script when enough steps were seen; its `finally` blocks and context managers run.
 
     It is no `Exception`, so that `except Exception` in a script does not swallow it. `reason` is the capture's
-    `finished`: `steady`, `steps` or `unsteady`.
+    `finished`: `steady`, `steps`, `unsteady` or `failed`.
     """
 
     def __init__(self, reason: str) -> None:
         """Keep the `reason`."""
         super().__init__(reason)
         self.reason = reason
+
+
+class StopRule:
+    """Stops after `max_steps`, or without it at the steady state.
+
+    That is when two steps in a row peak alike (within `STEADY_WITHIN_BYTES`), the third at the earliest. Where steps
+    may be those of a search for a batch size, `MIN_ALIKE_TRIALS` in a row have to: a search goes on to another size
+    before. `MAX_STEPS`, of possible trials `MAX_TRIALS`, that never agree are enough, too.
+    """
+
+    def __init__(self, max_steps: int | None) -> None:
+        """No step has ended."""
+        self._max_steps = max_steps
+        self._num_steps = 0
+        self._peaks: list[int] = []
+        self._may_be_trial = False
+
+    def reason_to_stop(self, peak_bytes: int, *, may_be_trial: bool) -> str | None:
+        """A step ended that peaked at `peak_bytes`: why the run stops now, None if it goes on."""
+        self._num_steps += 1
+        if may_be_trial is not self._may_be_trial:
+            self._peaks.clear()
+        self._may_be_trial = may_be_trial
+        self._peaks.append(peak_bytes)
+        if self._max_steps is not None:
+            return "steps" if self._num_steps >= self._max_steps else None
+        if self._is_steady():
+            return "steady"
+        return "unsteady" if len(self._peaks) >= (MAX_TRIALS if may_be_trial else MAX_STEPS) else None
+
+    def _is_steady(self) -> bool:
+        num_alike = MIN_ALIKE_TRIALS if self._may_be_trial else 2
+        last = self._peaks[-num_alike:]
+        enough = len(self._peaks) >= max(MIN_STEPS, num_alike)
+        return enough and max(last) - min(last) <= STEADY_WITHIN_BYTES

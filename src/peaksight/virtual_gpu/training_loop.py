@@ -3,15 +3,12 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 from peaksight.records import Phase
-from peaksight.units import MIB
-from peaksight.virtual_gpu.stopping import StopSimulation
-
-MIN_STEPS = 3
-MAX_STEPS = 20
-STEADY_WITHIN_BYTES = MIB
+from peaksight.virtual_gpu.passes import Passes
+from peaksight.virtual_gpu.stopping import StopRule, StopSimulation
+from peaksight.virtual_gpu.trials import is_trial, may_be_trial
 
 
 class ModuleTree:
@@ -35,22 +32,23 @@ class ModuleTree:
 class TrainingLoop:
     """Follows one script through its steps.
 
-    A step is one pass in which every optimizer seen so far has stepped. `on_step_end(step)` is called at its
-    end and returns the peak allocated bytes of the step; the run stops when two steps in a row peak alike (within
-    `STEADY_WITHIN_BYTES`, after `MIN_STEPS`), after `max_steps`, or after `MAX_STEPS` that never agree.
+    A step is one pass in which every optimizer has stepped (`Passes`). `on_step_end(step)` is called at its end and
+    returns the peak allocated bytes of the step; the run stops after `max_steps` or by `StopRule`. What a search for a
+    batch size tries is no step: `on_trial` is called when an optimizer stepped in it, or the card could not serve it.
     """
 
-    def __init__(self, *, max_steps: int | None, on_step_end: Callable[[int], int]) -> None:
+    def __init__(
+        self, *, max_steps: int | None, on_step_end: Callable[[int], int], on_trial: Callable[[], None]
+    ) -> None:
         """Start in step 1, phase init; `max_steps` None stops at the steady state."""
         self.step = 1
         self.modules = ModuleTree()
-        self._max_steps = max_steps
+        self._stop_rule = StopRule(max_steps)
         self._on_step_end = on_step_end
+        self._on_trial = on_trial
+        self._passes = Passes()
         self._phases: list[Phase] = []
         self._running: list[Any] = []
-        self._seen: WeakSet[Any] = WeakSet()
-        self._stepped: WeakSet[Any] = WeakSet()
-        self._peaks: list[int] = []
         self._has_run_forward = False
 
     @property
@@ -104,20 +102,20 @@ class TrainingLoop:
 
     def optimizer_stepped(self, optimizer: Any) -> None:
         """Count an optimizer's step; raises StopSimulation when enough was seen."""
-        self._seen.add(optimizer)
-        self._stepped.add(optimizer)
-        if len(self._stepped) < len(self._seen):
-            return
-        self._stepped.clear()
-        self._peaks.append(self._on_step_end(self.step))
-        reason = self._reason_to_stop()
+        if is_trial():
+            self._on_trial()
+        elif self._passes.ended_by(optimizer):
+            self._end_step()
+
+    def failed(self) -> None:
+        """The card could not serve something: whoever catches that may go on with other optimizers."""
+        self._passes.begin_anew()
+        if is_trial():
+            self._on_trial()
+
+    def _end_step(self) -> None:
+        peak_bytes = self._on_step_end(self.step)
+        reason = self._stop_rule.reason_to_stop(peak_bytes, may_be_trial=may_be_trial())
         if reason:
             raise StopSimulation(reason)
         self.step += 1
-
-    def _reason_to_stop(self) -> str | None:
-        if self._max_steps is not None:
-            return "steps" if self.step >= self._max_steps else None
-        if self.step >= MIN_STEPS and abs(self._peaks[-1] - self._peaks[-2]) <= STEADY_WITHIN_BYTES:
-            return "steady"
-        return "unsteady" if self.step >= MAX_STEPS else None
