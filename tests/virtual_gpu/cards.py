@@ -19,11 +19,11 @@ def card_of(name, *, build="2.11+cu130", max_steps=MANY_STEPS, **options):
     return VirtualGpu(room_on(card), rules_for(build, card), max_steps=max_steps, **options)
 
 
-def card_with(usable_bytes, **options):
+def card_with(usable_bytes, *, max_steps=MANY_STEPS, **options):
     """An H100 that gives a process `usable_bytes` beside its context."""
     card = find_card("h100-80gb")
     room = room_on(replace(card, total_bytes=usable_bytes + card.context_bytes))
-    return VirtualGpu(room, rules_for("2.11+cu130", card), max_steps=MANY_STEPS, **options)
+    return VirtualGpu(room, rules_for("2.11+cu130", card), max_steps=max_steps, **options)
 
 
 def h100(**options):

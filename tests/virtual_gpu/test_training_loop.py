@@ -5,9 +5,10 @@ import torch
 from torch import nn
 
 from peaksight.records import Phase, Role
-from peaksight.virtual_gpu.stopping import StopSimulation
+from peaksight.units import MIB
+from peaksight.virtual_gpu.stopping import MAX_STEPS, MAX_TRIALS, StopRule, StopSimulation
 
-from .cards import births_on, h100
+from .cards import births_on, card_with, h100
 
 pytestmark = pytest.mark.torch
 
@@ -98,6 +99,34 @@ def test_growing_steps_go_on():
     assert 20 == len(gpu.ledger.steps)
 
 
+def stops(peaks, may_be_trial=False):
+    """After how many of `peaks` the run stops, and why."""
+    rule = StopRule(None)
+    reasons = [rule.reason_to_stop(peak, may_be_trial=may_be_trial) for peak in peaks]
+    count = next((i for i, reason in enumerate(reasons, start=1) if reason), None)
+    return count, count and reasons[count - 1]
+
+
+def test_steps_of_a_possible_search_go_on_for_longer():
+    """It may try each size for some steps; ten that peak alike are more than a search takes."""
+    doubling = [size * MIB for size in (1, 2, 4, 8, 16) for _ in range(3)]
+
+    assert stops(doubling) == (3, "steady")
+    assert stops(doubling, may_be_trial=True) == (None, None)
+    assert stops([MIB] * 20, may_be_trial=True) == (10, "steady")
+    assert stops([step * 2 * MIB for step in range(1000)], may_be_trial=True) == (MAX_TRIALS, "unsteady")
+
+
+def test_the_training_after_a_search_is_followed_from_its_start():
+    """Steps that peak as the last trials did are its own."""
+    rule = StopRule(None)
+    for peak in range(MAX_STEPS):
+        assert rule.reason_to_stop(2 * peak * MIB, may_be_trial=True) is None
+    reasons = [rule.reason_to_stop(2 * MAX_STEPS * MIB, may_be_trial=False) for _ in range(3)]
+
+    assert reasons == [None, None, "steady"]
+
+
 @pytest.mark.parametrize("max_steps", [1, 2, 5])
 def test_max_steps(max_steps):
     """As many steps as asked for."""
@@ -155,6 +184,48 @@ def test_several_optimizers(virtual_gpu):
         ends.append(virtual_gpu.loop.step)
 
     assert [2, 2, 3, 3, 4, 4] == ends
+
+
+def stepped(loop, *optimizers):
+    """The step that each of `optimizers`, stepping in this order, leaves the loop in."""
+    return [(loop.optimizer_stepped(optimizer), loop.step)[1] for optimizer in optimizers]
+
+
+def optimizer_of(*sizes):
+    """An optimizer of parameters of `sizes`."""
+    return torch.optim.SGD([nn.Parameter(torch.ones(size)) for size in sizes])
+
+
+def test_a_replaced_optimizer_is_not_waited_for(virtual_gpu):
+    """However long the script keeps it; its successor, of the same shapes, has stepped twice without it."""
+    before, after = optimizer_of(3, 4), optimizer_of(3, 4)
+
+    assert [2, 3, 3, 4, 5] == stepped(virtual_gpu.loop, before, before, after, after, after)
+
+
+def test_an_optimizer_of_other_parameters_is_waited_for(virtual_gpu):
+    """A critic steps five times for each step of the generator."""
+    generator, critic = optimizer_of(3, 4), optimizer_of(5)
+
+    assert [2, 2, 2, 2, 2, 2, 3] == stepped(virtual_gpu.loop, generator, *[critic] * 5, generator)
+
+
+def test_twins_are_waited_for(virtual_gpu):
+    """Models of one kind, each with its optimizer, of which the first steps twice."""
+    twins = [optimizer_of(3), optimizer_of(3)]
+
+    assert [2, 2, 3, 3, 3, 4] == stepped(virtual_gpu.loop, *twins, twins[0], twins[0], twins[0], twins[1])
+
+
+def test_optimizers_are_seen_anew_after_a_failure():
+    """Whoever catches it goes on with others, and may keep the old ones."""
+    before, after = optimizer_of(3), optimizer_of(4)
+    with card_with(MIB) as gpu:
+        assert [2, 3] == stepped(gpu.loop, before, before)
+        with pytest.raises(torch.OutOfMemoryError):
+            batch(MIB)
+
+        assert [4, 5] == stepped(gpu.loop, after, after)
 
 
 def test_accumulation_is_one_step(virtual_gpu):

@@ -22,7 +22,10 @@ class ReplayedFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """How a replay went: to its end, or to the first `failure`; `needed_bytes` are reserved and outside together."""
+    """How a replay went: to its end, or to the first `failure`.
+
+    `needed_bytes` is the most that was reserved and outside the allocator at the same time.
+    """
 
     failure: ReplayedFailure | None
     num_alloc_retries: int
@@ -46,6 +49,7 @@ class _Replayer:
         self._allocator = CachingAllocator(limit_bytes=limit_bytes)
         self._allocator.allowed_bytes = allowed_bytes
         self._blocks: dict[int, Block] = {}
+        self._needed_bytes = 0
 
     def run(self) -> Replayed:
         failure = next((failure for failure in map(self._step, _events(self._capture)) if failure), None)
@@ -54,7 +58,7 @@ class _Replayer:
             failure=failure,
             num_alloc_retries=allocator.memory_stats()["num_alloc_retries"],
             peak_reserved_bytes=allocator.peak_reserved_bytes,
-            needed_bytes=allocator.peak_reserved_bytes + allocator.outside_bytes,
+            needed_bytes=self._needed_bytes,
         )
 
     def _step(self, event: tuple[int, _Event]) -> ReplayedFailure | None:
@@ -72,6 +76,7 @@ class _Replayer:
         except DeviceOutOfMemory as error:
             return ReplayedFailure(event=allocation, error=error)
         self._blocks[allocation.born] = block
+        self._note_need()
         return None
 
     def _call(self, call: AllocatorCall) -> ReplayedFailure | None:
@@ -84,7 +89,11 @@ class _Replayer:
                 self._allocator.apply(_settings(call.what))
             case Action.OUTSIDE if not self._allocator.take_outside(call.bytes):
                 return ReplayedFailure(event=call, error=None)
+        self._note_need()
         return None
+
+    def _note_need(self) -> None:
+        self._needed_bytes = max(self._needed_bytes, self._allocator.reserved_bytes + self._allocator.outside_bytes)
 
 
 def _settings(text: str) -> Settings:

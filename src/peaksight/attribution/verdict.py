@@ -3,10 +3,11 @@
 import sys
 from dataclasses import dataclass
 
+from peaksight.allocator.device import KEPT_BY_DRIVER
 from peaksight.attribution.live_set import live_set
 from peaksight.attribution.replayed import ReplayedFailure, replay_capture
 from peaksight.gpus import Room
-from peaksight.records import WITHOUT_ANSWER, Approximation, Capture, Failure, OutOfMemory, Retries
+from peaksight.records import WITHOUT_ANSWER, Action, Approximation, Capture, Failure, OutOfMemory, Retries
 from peaksight.units import GIB
 
 UNBOUNDED_BYTES = sys.maxsize
@@ -74,15 +75,25 @@ def _most_bytes(unknown: Approximation) -> int:
 
 
 def _retries(capture: Capture, room: Room) -> Retries | None:
-    """How often the card was full, and what an unlimited one would have needed beyond it."""
+    """How often the card was full, and how much more memory would have ended that."""
     steps = [step for step in capture.steps if step.num_alloc_retries]
     if not steps:
         return None
     return Retries(
         count=sum(step.num_alloc_retries for step in steps),
         steps=tuple(step.step for step in steps),
-        head_room_bytes=replay_capture(capture, limit_bytes=None).needed_bytes - room.usable_bytes,
+        head_room_bytes=_head_room_bytes(capture, room),
     )
+
+
+def _head_room_bytes(capture: Capture, room: Room) -> int:
+    """What the run would have needed without a limit, less what the card gives, or the script itself allows."""
+    needs = replay_capture(capture, limit_bytes=None, allowed_bytes=UNBOUNDED_BYTES)
+    beyond_card = needs.needed_bytes + KEPT_BY_DRIVER - room.usable_bytes
+    allowed = [call.bytes for call in capture.calls if call.action is Action.ALLOWED]
+    if not allowed or not allowed[-1]:
+        return beyond_card
+    return max(beyond_card, needs.peak_reserved_bytes - allowed[-1])
 
 
 def _out_of_memory(capture: Capture, fatal: int) -> OutOfMemory:

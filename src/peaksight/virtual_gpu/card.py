@@ -91,9 +91,7 @@ class VirtualGpu:
         )
         if max_failures == 0:
             self.ledger.lift_limit()
-        self.loop = TrainingLoop(
-            max_steps=max_steps, on_step_end=self._end_step, on_trial=self.ledger.begin_step_anew
-        )
+        self.loop = TrainingLoop(max_steps=max_steps, on_step_end=self._end_step, on_trial=self.ledger.begin_step_anew)
         self._on_step = on_step
         self._files = files or saving.RealFiles()
         self._record = record
@@ -202,6 +200,7 @@ class VirtualGpu:
         self.failures.out_of_memory(self.ledger, self._circumstances(), error, op)
 
     def _library_failed(self, library: str, num_bytes: int, error: Exception) -> None:
+        self.loop.failed()
         self.failures.library_failed(self.ledger, self._circumstances(), library, num_bytes, error)
 
     def _backward_source(self) -> str:

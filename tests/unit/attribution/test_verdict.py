@@ -3,11 +3,14 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from helpers import allocation_of, capture_of, failure_of, step_of
 from peaksight.attribution import first_failure, judge
+from peaksight.attribution.replayed import replay_capture
 from peaksight.gpus import find_card, room_on
-from peaksight.records import Approximation, Phase
+from peaksight.records import Action, AllocatorCall, Approximation, Phase
 from peaksight.units import GIB, MIB
 
 H100 = find_card("h100-80gb")
@@ -72,17 +75,44 @@ def test_cached_memory_is_given_back_before_failing():
     assert first_failure(capture, GIB + 100 * MIB) is None
 
 
-def test_a_run_that_fits_by_retries_says_how_much_more_would_end_them():
-    """What an unlimited card would have reserved less what this one gives."""
+@given(
+    st.lists(st.integers(min_value=2, max_value=600), min_size=2, max_size=12),
+    st.integers(min_value=0, max_value=200),
+)
+def test_the_head_room_ends_the_retries_and_less_does_not(sizes, outside):
+    """Of a run that retries on a card of a GiB: exactly so much more is what it takes."""
+    allocations = [allocation_of(size * MIB, born=2 * i + 2, died=2 * i + 3) for i, size in enumerate(sizes)]
+    outside_memory = AllocatorCall(tick=1, action=Action.OUTSIDE, bytes=outside * MIB, what="cuBLAS")
+    step = replace(step_of(1, 1, 2 * len(sizes) + 1), num_alloc_retries=1)
+    capture = capture_of(*allocations, steps=(step,), calls=(outside_memory,))
+    room = h100_with(GIB)
+    enough = room.usable_bytes + judge(capture, room).retries.head_room_bytes
+    whole, less = (replay_capture(capture, limit_bytes=limit) for limit in (enough, enough - 4 * MIB))
+
+    assert (whole.failure, whole.num_alloc_retries) == (None, 0)
+    assert less.failure is not None or less.num_alloc_retries > 0
+
+
+def test_retries_are_counted_by_step():
+    """Only those steps are named in which the card was full."""
     step = replace(step_of(1, 1, 3), num_alloc_retries=2)
     capture = capture_of(
         allocation_of(GIB, born=1, died=2), allocation_of(GIB + 2 * MIB, born=3), steps=(step, step_of(2, 4, 4))
     )
-    room = h100_with(GIB + 100 * MIB)
-    retries = judge(capture, room).retries
+    retries = judge(capture, h100_with(GIB + 100 * MIB)).retries
 
     assert (retries.count, retries.steps) == (2, (1,))
-    assert room.usable_bytes + retries.head_room_bytes >= 2 * GIB + 2 * MIB
+
+
+def test_the_head_room_of_what_the_script_allows_itself():
+    """A card with room to spare does not help where `set_per_process_memory_fraction` is what is full."""
+    step = replace(step_of(1, 1, 4), num_alloc_retries=1)
+    allowed = AllocatorCall(tick=1, action=Action.ALLOWED, bytes=GIB + 100 * MIB)
+    capture = capture_of(
+        allocation_of(GIB, born=2, died=3), allocation_of(GIB + 2 * MIB, born=4), steps=(step,), calls=(allowed,)
+    )
+
+    assert judge(capture, room_on(H100)).retries.head_room_bytes == GIB - 98 * MIB
 
 
 @pytest.mark.parametrize(("slug", "fits"), [("linalg-workspace", None), ("unknown-operator", None), ("draws", True)])
