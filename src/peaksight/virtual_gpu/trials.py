@@ -87,13 +87,12 @@ class _Function:
         for statement in statements:
             if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 continue
-            is_loop = isinstance(statement, _Loop)
-            if is_loop:
+            if isinstance(statement, _Loop):
                 self.loops.append(_lines(statement.body))
             if isinstance(statement, ast.Try) and any(map(_catches, statement.handlers)):
                 self.attempts.append(_Attempt(_lines(statement.body), is_looped, _ends_loop(statement)))
             for block in _blocks(statement):
-                self.add(block, is_looped=is_looped or is_loop)
+                self.add(block, is_looped=is_looped or isinstance(statement, _Loop))
 
 
 def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
