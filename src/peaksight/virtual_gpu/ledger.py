@@ -137,11 +137,6 @@ class Ledger:
             self.history.cache_emptied()
         self.note(Action.EMPTY_CACHE)
 
-    def reset_accumulated_stats(self) -> None:
-        """As `torch.cuda.reset_accumulated_memory_stats`; the step goes on counting its retries."""
-        self._num_retries_before -= self._num_alloc_retries()
-        self.allocator.reset_accumulated_stats()
-
     def take_outside(self, what: str, num_bytes: int) -> bool:
         """Take device memory for the library `what`, outside the allocator; False if the card has not so much left."""
         if self._on_first_use is not None:
