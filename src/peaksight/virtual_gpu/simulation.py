@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 
@@ -37,11 +38,9 @@ def simulate(
     the end of each step. With `worst_batch`, DataLoaders give the longest samples of their datasets. `record=False`
     counts nothing, to measure what counting costs.
     """
-    if warning := check_release():
-        print(f"peaksight: {warning}", file=sys.stderr)
     started = time.perf_counter()
     rules = rules_for(device_rules or torch.__version__, room.card)
-    if warning := rules.warning:
+    for warning in filter(None, (check_release(), rules.warning)):
         print(f"peaksight: {warning}", file=sys.stderr)
     with variables(command.environment), Scratch() as scratch:
         gpu = VirtualGpu(
@@ -59,13 +58,24 @@ def simulate(
             gpu.approximations.note("one-rank", str(command.processes))
         with gpu:
             finished, ending = _run(command)
-    ledger, peaks = gpu.ledger, gpu.ledger.peaks
-    if finished == "script" and max_steps != 0 and _is_untrained(ledger):
+    if finished == "script" and max_steps != 0 and _is_untrained(gpu.ledger):
         finished = "untrained"
+    capture = _capture(command, gpu, finished=finished, ending=ending)
+    return replace(
+        capture,
+        not_simulated=capture.not_simulated + scratch.notes(),
+        writes=scratch.writes(),
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _capture(command: ScriptCommand, gpu: VirtualGpu, *, finished: str, ending: Ending) -> Capture:
+    """What `gpu` saw of a run that is over."""
+    ledger, peaks = gpu.ledger, gpu.ledger.peaks
     return Capture(
         argv=command.argv,
-        gpu=room.card.name,
-        versions=Versions(installed=str(torch.__version__), device_rules=rules.build),
+        gpu=gpu.room.card.name,
+        versions=Versions(installed=str(torch.__version__), device_rules=gpu.rules.build),
         allocations=tuple(birth.record() for birth in ledger.births),
         steps=tuple(ledger.steps),
         peak_tick=peaks.tick,
@@ -73,11 +83,11 @@ def simulate(
         peak_reserved_bytes=peaks.reserved_bytes,
         peak_requested_bytes=peaks.requested_bytes,
         peak_active_bytes=peaks.active_bytes,
-        not_simulated=gpu.approximations.records() + scratch.notes(),
-        writes=scratch.writes(),
+        not_simulated=gpu.approximations.records(),
+        writes=(),
         finished=finished,
         script_exit=ending.exit_code,
-        seconds=time.perf_counter() - started,
+        seconds=0.0,
         calls=tuple(ledger.calls),
         failures=tuple(gpu.failures.records),
         fatal=gpu.failures.ending(ending.error, ending.exit_code, len(ledger.births)),
