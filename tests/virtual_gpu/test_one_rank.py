@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing
 from torch import nn
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DistributedSampler
 
@@ -181,6 +182,23 @@ def test_ddp_of_other_kinds(world):
         parallel(torch.randn(8, 64, device="cuda")).sum().backward()
 
     assert model[0].weight.grad is not None
+
+
+@pytest.mark.filterwarnings("ignore:FSDP is switching to use `NO_SHARD`:UserWarning")
+@pytest.mark.parametrize("version", [1, 2])
+def test_fsdp_of_one_rank_keeps_everything(version, world):
+    """Sharded by one: parameters, gradients and optimizer state are as large as ever, and marked as such."""
+    model = nn.Sequential(nn.Linear(64, 4096), nn.ReLU(), nn.Linear(4096, 64)).cuda()
+    num_bytes = parameter_bytes(model)
+    sharded = FullyShardedDataParallel(model) if version == 1 else fully_shard(model)
+    optimizer = torch.optim.AdamW(sharded.parameters())
+    sharded(torch.randn(8, 64, device="cuda")).sum().backward()
+    optimizer.step()
+
+    assert {parameter.device for parameter in sharded.parameters()} == {torch.device("cuda", 0)}
+    assert all(parameter.is_cuda and not parameter.is_meta for parameter in sharded.parameters())
+    for role, expected in ((Role.PARAMETER, 1), (Role.GRADIENT, 1), (Role.OPTIMIZER_STATE, 2)):
+        assert expected * num_bytes == by_role(world, role)
 
 
 def test_spawn_runs_rank_0_here(virtual_gpu):

@@ -125,6 +125,7 @@ def low_level_answers(ledger: Ledger) -> dict[str, Any]:
         "_cuda_exchangeDevice": _always(0),
         "_cuda_maybeExchangeDevice": _always(0),
         "_cuda_getDeviceCount": _always(1),
+        "_get_accelerator": _always(torch.device("cuda")),
         "_accelerator_exchangeDevice": _always(0),
         "_accelerator_maybeExchangeDevice": _always(0),
         "_cuda_getCurrentRawStream": lambda device: ledger.stream,

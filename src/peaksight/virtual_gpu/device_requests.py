@@ -105,9 +105,17 @@ def _set_data(func: Callable, args: tuple, kwargs: dict) -> None:
     tensor.fake_device = data.device
 
 
-_DATA: Any = torch.Tensor.data  # a descriptor
+def _answer_device(func: Callable, args: tuple, kwargs: dict) -> torch.device:
+    """A subclass that wraps tensors, as DTensor does, is to C++ on `meta:k`."""
+    return for_python(args[0].device)
+
+
+_TENSOR: Any = torch.Tensor  # its descriptors
 _REWRITES: dict[Callable, Callable] = {
-    _DATA.__set__: _set_data,
+    _TENSOR.device.__get__: _answer_device,
+    _TENSOR.is_cuda.__get__: lambda func, args, kwargs: for_python(args[0].device).type == "cuda",
+    _TENSOR.is_meta.__get__: lambda func, args, kwargs: for_python(args[0].device).type == "meta",
+    _TENSOR.data.__set__: _set_data,
     torch.device: _device,
     torch.Tensor.pin_memory: _keep,
     torch.Tensor.cuda: _cuda,

@@ -59,8 +59,18 @@ class Parameters:
                 self._mark(tensor, Role.OPTIMIZER_STATE, module)
 
     def _mark(self, tensor: Any, role: Role, module: str = "") -> None:
-        if isinstance(tensor, FakeTensor) and tensor.layout == torch.strided:
-            self._ledger.mark(tensor.untyped_storage(), role, module)
+        for part in _parts(tensor):
+            if part.layout == torch.strided:
+                self._ledger.mark(part.untyped_storage(), role, module)
+
+
+def _parts(tensor: Any) -> Iterator[FakeTensor]:
+    """What holds the memory of `tensor`: itself, or what a subclass such as DTensor wraps."""
+    if isinstance(tensor, FakeTensor):
+        yield tensor
+    elif hasattr(tensor, "__tensor_flatten__"):
+        for name in tensor.__tensor_flatten__()[0]:
+            yield from _parts(getattr(tensor, name))
 
 
 def _tensors(state: Any) -> Iterator[torch.Tensor]:
@@ -111,7 +121,7 @@ def _make_parameters_fake(patches: Patches, mode: VirtualGpuMode, parameters: Pa
         if type(data) in (torch.Tensor, nn.Parameter) and data.device.type == "cpu" and data.layout == torch.strided:
             data = mode.fake(data)
         made: Any = make(cls, data, requires_grad)
-        if isinstance(made, FakeTensor):
+        if next(_parts(made), None) is not None:
             parameters.add(made)
         return made
 
