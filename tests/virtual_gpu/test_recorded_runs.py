@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from peaksight.records import ScriptCommand
 from peaksight.units import GIB, MIB
+from peaksight.virtual_gpu.script import run_script
 from peaksight.virtual_gpu.stopping import StopSimulation
 
 from .cards import card_of, card_with
@@ -45,6 +47,28 @@ def test_the_events_of_a_card(monkeypatch):
 
     assert len(events) > 500
     assert [(action, size) for action, _, size, _ in measured[: len(events)]] == events
+
+
+SCRIPT = """
+import torch
+
+def make():
+    return torch.empty(1000, device="cuda")
+
+torch.cuda.memory._record_memory_history()
+kept = make()
+(event,) = [event for event in torch.cuda.memory._snapshot()["device_traces"][0] if event["action"] == "alloc"]
+print(*(frame["name"] for frame in event["frames"]), event["frames"][-1]["line"])
+"""
+
+
+def test_the_stack_of_a_script(virtual_gpu, tmp_path, capsys):
+    """Ends at the script: nothing of what runs it is in there."""
+    (tmp_path / "train.py").write_text(SCRIPT)
+
+    run_script(ScriptCommand(target=str(tmp_path / "train.py")))
+
+    assert "make <module> 8\n" == capsys.readouterr().out
 
 
 def test_out_of_memory():
