@@ -41,6 +41,7 @@ def trained(tmp_path_factory):
     for part in (optimizer, fused, scheduler):
         part.step()
     torch.save(model, directory / "module.pt")
+    torch.save(torch.eye(SIDE).to_sparse(), directory / "sparse.pt")
     torch.save(model.state_dict(), directory / "state.pt")
     training = {"model": model, "optimizer": optimizer, "fused": fused, "scheduler": scheduler}
     training = {name: part.state_dict() for name, part in training.items()} | {"epoch": 3, "rng": torch.get_rng_state()}
@@ -181,6 +182,22 @@ def test_big_files_are_not_read(virtual_gpu, big_file):
     assert 256 * MIB > resident_bytes() - before
 
 
+def test_values_of_small_files_survive_copies(virtual_gpu, checkpoint):
+    """Data of a moderate size is converted for real: its values may decide shapes."""
+    doubled = torch.load(checkpoint)["weight"].double().clone()
+
+    assert SIDE * SIDE - 1 == (doubled > 0).sum().item()
+
+
+def test_sparse(virtual_gpu, trained):
+    """A sparse tensor comes to the card as its indices and its values."""
+    with births_on(virtual_gpu) as births:
+        loaded = torch.load(trained / "sparse.pt", map_location="cuda")
+
+    assert loaded.is_cuda and loaded.is_sparse
+    assert [2 * SIDE * 8, SIDE * 4] == requested(births)[:2]
+
+
 def test_state_dict_on_the_host(virtual_gpu, big_file):
     """The full state copied to the CPU, cast and saved takes no host memory either."""
     state = torch.load(big_file, map_location="cuda")
@@ -228,6 +245,16 @@ def test_assign(virtual_gpu, trained):
     assert [WEIGHT_BYTES, SIDE * 4] == requested(births)
     assert model.weight.is_cuda and model.weight.grad.is_cuda
     assert WEIGHT_BYTES + SIDE * 4 == by_role(virtual_gpu, Role.PARAMETER)
+
+
+def test_parameters_made_by_type(virtual_gpu, trained):
+    """`type(parameter)(data)`, as accelerate writes it, makes a parameter."""
+    model = nn.Linear(SIDE, SIDE)
+    state = torch.load(trained / "state.pt", map_location="cuda")
+    parameter = type(model.weight)(state["weight"], requires_grad=False)
+
+    assert isinstance(parameter, nn.Parameter)
+    assert parameter.is_cuda and not parameter.requires_grad
 
 
 @pytest.mark.parametrize("map_location", ["cpu", "cuda"])

@@ -116,6 +116,16 @@ def test_device_map_auto(offline_gpu, checkpoint):
     assert {"cuda:0"} == {str(tensor.device) for tensor in model.parameters()}
 
 
+def test_load_checkpoint_and_dispatch(offline_gpu, checkpoint):
+    """accelerate's own way from meta to the card."""
+    accelerate = pytest.importorskip("accelerate")
+    with accelerate.init_empty_weights():
+        model = transformers.LlamaForCausalLM(transformers.LlamaConfig.from_pretrained(checkpoint))
+    model = accelerate.load_checkpoint_and_dispatch(model, checkpoint, device_map="auto", dtype=torch.bfloat16)
+
+    assert {"cuda:0"} == {str(tensor.device) for tensor in model.parameters()}
+
+
 def test_train_and_save(offline_gpu, checkpoint, tmp_path):
     """A loaded model trains, is saved in the phase of saving, and loads what it saved."""
     model = transformers.AutoModelForCausalLM.from_pretrained(checkpoint, device_map="cuda")

@@ -16,7 +16,7 @@ from peaksight.virtual_gpu.devices import for_cpp, for_python
 from peaksight.virtual_gpu.ledger import Ledger
 from peaksight.virtual_gpu.mapped import map_file
 from peaksight.virtual_gpu.patches import Patches
-from peaksight.virtual_gpu.torch_private import guards, serialization, storage_device
+from peaksight.virtual_gpu.torch_private import guards, rebuilding, serialization, storage_device
 from peaksight.virtual_gpu.values import MAX_EXACT_NUMEL
 
 SET_FROM_FILE_HEADER_BYTES = 8  # the number of elements, before the data of each storage in the format of old
@@ -39,7 +39,7 @@ def mapping(load: Callable) -> Callable:
 
     def load_mapped(f: Any, map_location: Any = None, *args: Any, mmap: Any = None, **kwargs: Any) -> Any:
         path = _path_of_zip(f)
-        with _no_fake_mode_seen():
+        with _as_on_the_card():
             if path is None:
                 return load(f, map_location, *args, mmap=mmap, **kwargs)
             return load(path, map_location, *args, mmap=True, **kwargs)
@@ -58,11 +58,16 @@ def _path_of_zip(f: Any) -> Any:
 
 
 @contextmanager
-def _no_fake_mode_seen() -> Iterator[None]:
-    """Under a fake mode torch would load fake tensors only, and leave `map_location` alone."""
+def _as_on_the_card() -> Iterator[None]:
+    """Under a fake mode torch would load fake tensors only, and leave `map_location` alone.
+
+    Nor can it check the indices of a sparse tensor that is fake.
+    """
     with Patches() as patches:
         for name in ("active_fake_mode", "detect_fake_mode"):
             patches.set(guards, name, lambda *args: None)
+        unchecked = rebuilding._sparse_tensors_to_validate
+        patches.set(rebuilding, "_validate_loaded_sparse_tensors", lambda **options: unchecked.clear())
         yield
 
 

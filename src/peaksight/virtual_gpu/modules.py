@@ -126,6 +126,19 @@ def _make_parameters_fake(patches: Patches, mode: VirtualGpuMode, parameters: Pa
         return made
 
     patches.set(nn.Parameter, "__new__", staticmethod(make_fake))
+    _make_by_type(patches)
+
+
+def _make_by_type(patches: Patches) -> None:
+    """`type(parameter)(data, **vars(parameter))`, by which accelerate puts weights into a module."""
+    make = FakeTensor.__new__
+
+    def make_like(cls: type, *args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], torch.Tensor):
+            return nn.Parameter(args[0], kwargs.get("requires_grad", True))
+        return make(cls, *args, **kwargs)
+
+    patches.set(FakeTensor, "__new__", staticmethod(make_like))
 
 
 def _follow_calls(patches: Patches, loop: TrainingLoop, parameters: Parameters) -> None:

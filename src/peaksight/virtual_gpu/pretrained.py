@@ -6,6 +6,7 @@ card sees what it would see. Other libraries keep the weights that they initiali
 
 import os
 from collections.abc import Callable
+from functools import wraps
 from types import ModuleType
 from typing import Any
 from urllib.error import URLError
@@ -57,6 +58,7 @@ def install(patches: Patches, note: Note) -> None:
 
 
 def _or_leave(load: Callable) -> Callable:
+    @wraps(load)
     def load_state_dict(module: nn.Module, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
         """Missing weights fit every module."""
         if isinstance(state_dict, MissingWeights):

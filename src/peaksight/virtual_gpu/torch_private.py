@@ -16,6 +16,7 @@ import torch
 import torch._guards as guards
 import torch._subclasses as subclasses
 import torch._subclasses.fake_tensor as fake_tensor
+import torch._utils as rebuilding
 import torch.optim.optimizer as optimizer_module
 import torch.serialization as serialization
 import torch.utils._device as device_module
@@ -57,6 +58,7 @@ __all__ = [
     "next_sequence_nr",
     "no_dispatch",
     "optimizer_module",
+    "rebuilding",
     "sdp_priority",
     "serialization",
     "set_sdp_priority",
@@ -90,6 +92,8 @@ PROBES: tuple[tuple[object, str], ...] = (
     (torch._C, "_conv_determine_backend_memory_format"),
     (guards, "active_fake_mode"),
     (guards, "detect_fake_mode"),
+    (rebuilding, "_validate_loaded_sparse_tensors"),
+    (rebuilding, "_sparse_tensors_to_validate"),
     (serialization, "_is_zipfile"),
     (serialization, "_should_read_directly"),
     (torch.UntypedStorage, "_set_from_file"),
