@@ -1,6 +1,5 @@
 """One simulated run: the script on the virtual GPU, from its first line to the capture."""
 
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from peaksight.virtual_gpu.device_rules import rules_for
 from peaksight.virtual_gpu.ledger import Ledger
 from peaksight.virtual_gpu.script import Ending, Scratch, explain, run_script
 from peaksight.virtual_gpu.script.environment import variables
+from peaksight.virtual_gpu.script.program import source_directory
 from peaksight.virtual_gpu.stopping import StopSimulation
 from peaksight.virtual_gpu.torch_private import check_release
 
@@ -47,7 +47,7 @@ def simulate(
             room,
             rules,
             max_failures=max_failures,
-            script_dir=_script_dir(command),
+            script_dir=source_directory(command),
             max_steps=max_steps,
             worst_batch=worst_batch,
             on_step=on_step,
@@ -111,7 +111,3 @@ def _run(command: ScriptCommand) -> tuple[str, Ending]:
 def _is_untrained(ledger: Ledger) -> bool:
     """Whether the card was used, but no optimizer ever stepped."""
     return ledger.peaks.allocated_bytes > 0 and not any(step.complete for step in ledger.steps)
-
-
-def _script_dir(command: ScriptCommand) -> str:
-    return os.getcwd() if command.is_module else os.path.dirname(os.path.abspath(command.target))

@@ -42,8 +42,12 @@ class SourceLines:
     """Names source lines relative to the script's directory."""
 
     def __init__(self, script_dir: str) -> None:
-        """Files under `script_dir` are named relative to it, other files of the person by their path."""
+        """Files under `script_dir` are named relative to it, other files of the person by their path.
+
+        A `script_dir` among the installed packages makes that package the person's.
+        """
         self._script_dir = os.path.abspath(script_dir)
+        self._is_installed = installed_name(os.path.join(self._script_dir, "")) is not None
         self._names: dict[str, _File | None] = {}
 
     def current(self) -> Lines:
@@ -64,7 +68,7 @@ class SourceLines:
 
     def _classify(self, filename: str) -> _File | None:
         """None for frames of peaksight, of plumbing and without a file."""
-        if is_own(filename):
+        if is_own(filename) or (self._is_installed and filename.startswith(self._script_dir + os.sep)):
             return _File(True, _relative(filename, self._script_dir))
         name = installed_name(filename)
         return None if name is None or name.startswith(_PLUMBING) else _File(False, name)

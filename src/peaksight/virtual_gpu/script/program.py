@@ -4,6 +4,7 @@ import builtins
 import os
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from types import CodeType, ModuleType
 from typing import Any
@@ -48,6 +49,30 @@ def search_directory(command: ScriptCommand) -> str:
     if _holds_main(command.target):
         return os.path.abspath(command.target)
     return os.path.dirname(os.path.realpath(command.target))
+
+
+def source_directory(command: ScriptCommand) -> str:
+    """Where the person's own code is: of an installed program or module its package, else beside the script."""
+    if command.is_module:
+        module = command.target
+    elif command.target.endswith((".py", ".pyw")) or os.path.isdir(command.target):
+        return os.path.dirname(os.path.abspath(command.target))
+    else:
+        module = _module_of_program(os.path.basename(command.target))
+    return _package_directory(module.partition(".")[0]) or os.getcwd()
+
+
+def _module_of_program(name: str) -> str:
+    """The module that the console script `name` calls, empty if it is none."""
+    return next((entry.module for entry in entry_points(group="console_scripts", name=name)), "")
+
+
+def _package_directory(name: str) -> str | None:
+    """The directory of the package `name`, None for one below the working directory, a module, or none."""
+    if not name or os.path.exists(name) or os.path.exists(f"{name}.py"):
+        return None
+    spec = _find_spec(name)
+    return next(iter(spec.submodule_search_locations or ()), None) if spec is not None else None
 
 
 def find_program(command: ScriptCommand) -> Program:
