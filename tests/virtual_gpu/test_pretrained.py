@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from peaksight.errors import PeaksightError
+from peaksight.records import Phase
 from peaksight.virtual_gpu.safetensors_files import write_without_data
 from peaksight.virtual_gpu.script import Scratch
 
@@ -77,8 +78,7 @@ def checkpoint(request, tmp_path_factory):
     return directory
 
 
-@pytest.mark.parametrize("device_map", [{"": 0}, "cuda"], ids=str)
-@pytest.mark.parametrize(("dtype", "itemsize"), [(None, 2), (torch.float32, 4)])
+@pytest.mark.parametrize(("device_map", "dtype", "itemsize"), [({"": 0}, None, 2), ("cuda", torch.float32, 4)], ids=str)
 def test_to_the_card(offline_gpu, checkpoint, device_map, dtype, itemsize):
     """First a block of the model's size, which is given back, then a block for each weight."""
     with births_on(offline_gpu) as births:
@@ -132,9 +132,12 @@ def test_train_and_save(offline_gpu, checkpoint, tmp_path):
     tokens = torch.ones(1, 8, dtype=torch.long, device="cuda")
     model(input_ids=tokens, labels=tokens).loss.backward()
     torch.optim.AdamW(model.parameters()).step()
-    model.save_pretrained(tmp_path / "saved")
+    model.lm_head.weight = nn.Parameter(model.lm_head.weight.t().contiguous().t())
+    with births_on(offline_gpu) as births:
+        model.save_pretrained(tmp_path / "saved")
     again = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "saved")
 
+    assert {Phase.SAVE} == {birth.phase for birth in births}
     assert [tuple(t.shape) for t in model.parameters()] == [tuple(t.shape) for t in again.parameters()]
 
 
@@ -166,8 +169,8 @@ def cache_config(cache, name, **options):
     (directory / "refs" / "main").write_text("abc")
 
 
-@pytest.mark.parametrize("options", [{}, {"device_map": "cuda"}, {"dtype": torch.float16}, {"dtype": "auto"}], ids=str)
-@pytest.mark.parametrize("config", [{}, {"dtype": None}, {"tie_word_embeddings": True}], ids=str)
+@pytest.mark.parametrize("options", [{"device_map": "cuda"}, {"dtype": torch.float16}, {"dtype": "auto"}], ids=str)
+@pytest.mark.parametrize("config", [{}, {"dtype": None, "tie_word_embeddings": True}], ids=str)
 def test_without_weights(offline_gpu, tmp_path, config, options):
     """The model comes from its configuration and takes what a checkpoint of its shapes takes; the report says so."""
     cache_config(tmp_path, "org/name", **config)
@@ -181,6 +184,20 @@ def test_without_weights(offline_gpu, tmp_path, config, options):
     assert "org/name" in offline_gpu.approximations.records()[0].what
     if "device_map" in options:
         assert births[0].requested_bytes == sum(tensor.nbytes for tensor in model.parameters())
+
+
+def test_adapter_without_weights(offline_gpu, checkpoint, tmp_path):
+    """An adapter whose configuration is cached keeps the weights that it is initialised with."""
+    peft = pytest.importorskip("peft")
+    directory = tmp_path / "models--org--adapter"
+    peft.LoraConfig(r=4, task_type="CAUSAL_LM", target_modules=["q_proj"]).save_pretrained(directory / "snapshots/abc")
+    (directory / "refs").mkdir()
+    (directory / "refs" / "main").write_text("abc")
+    base = transformers.AutoModelForCausalLM.from_pretrained(checkpoint, device_map="cuda")
+    model = peft.PeftModel.from_pretrained(base, "org/adapter", cache_dir=str(tmp_path))
+
+    assert {"cuda:0"} == {str(tensor.device) for name, tensor in model.named_parameters() if "lora" in name}
+    assert "org/adapter" in offline_gpu.approximations.records()[0].what
 
 
 def test_directory_without_weights(offline_gpu, tmp_path):

@@ -138,7 +138,7 @@ class VirtualGpu:
         loading.install(patches, self.ledger)
         saving.install(patches, self._files, self.loop)
         safetensors_files.install(patches, self._files, self.loop)
-        pretrained.install(patches, self.approximations.note)
+        pretrained.install(patches, self.approximations.note, self.loop)
         copies.install(patches)
         patches.enter_context(requests)
         patches.enter_context(mode)

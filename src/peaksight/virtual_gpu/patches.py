@@ -22,12 +22,13 @@ class Patches(ExitStack):
         setattr(owner, name, value)
         return None if before is _ABSENT else before
 
-    def set_wherever_imported(self, name: str, value: Any, *, of: ModuleType) -> None:
-        """Replace `name` of the module `of`, also where another module has it by `from ... import`."""
+    def set_wherever_imported(self, name: str, value: Any, *, of: ModuleType, also_as: str) -> None:
+        """Replace `name` of the module `of`, and where others have it by `from ... import`, maybe `also_as`."""
         before = getattr(of, name)
         for module in list(sys.modules.values()):
-            for as_name in [key for key, held in vars(module).items() if held is before]:
-                self.set(module, as_name, value)
+            for as_name in (name, also_as):
+                if getattr(module, "__dict__", {}).get(as_name) is before:
+                    self.set(module, as_name, value)
 
     def set_kernels(self, dispatch_key: str, kernels: Mapping[str, Callable]) -> None:
         """Replace the kernels of operators of aten, by name, for `dispatch_key`."""

@@ -18,6 +18,7 @@ from peaksight.virtual_gpu import pretrained_transformers
 from peaksight.virtual_gpu.late_imports import change_modules
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.pretrained_transformers import Note
+from peaksight.virtual_gpu.training_loop import TrainingLoop
 
 
 class MissingWeights(dict):
@@ -36,12 +37,12 @@ class MissingWeights(dict):
         return super().pop(key, *(default or (MissingWeights(),)))
 
 
-def install(patches: Patches, note: Note) -> None:
+def install(patches: Patches, note: Note, loop: TrainingLoop) -> None:
     """Do without missing weights until `patches` is left; `note(slug, name)` is told of each."""
     patches.set(nn.Module, "load_state_dict", _or_leave(nn.Module.load_state_dict))
     download = _or_missing(torch.hub.load_state_dict_from_url, note)
     patches.set(torch.hub, "load_state_dict_from_url", download)
-    pretrained_transformers.install(patches, note)
+    pretrained_transformers.install(patches, note, loop)
 
     def replace(name: str, wrap: Callable[[Callable], Callable]) -> Callable[[ModuleType], None]:
         def change(module: ModuleType) -> None:

@@ -2,15 +2,18 @@
 
 import os
 from collections.abc import Callable
+from functools import wraps
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 
 from peaksight.errors import ScriptError
+from peaksight.records import Phase
 from peaksight.virtual_gpu.late_imports import change_modules
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.safetensors_files import write_without_data
+from peaksight.virtual_gpu.training_loop import TrainingLoop
 
 Note = Callable[[str, str], None]
 
@@ -24,10 +27,10 @@ class MissingFiles(ScriptError, OSError):
         super().__init__(f"{what} {cause}: download it once with `hf download {download}`.", slug="missing-files")
 
 
-def install(patches: Patches, note: Note) -> None:
+def install(patches: Patches, note: Note, loop: TrainingLoop) -> None:
     """Do without weights until `patches` is left; `note(slug, name)` is told of each model."""
     changes = {
-        "transformers.modeling_utils": Checkpoints(patches, note).install,
+        "transformers.modeling_utils": Checkpoints(patches, note, loop).install,
         "transformers.configuration_utils": lambda module: _demand_configuration(patches, module),
         "transformers.tokenization_utils_base": lambda module: _demand_vocabulary(patches, module),
         "transformers.models.auto.tokenization_auto": lambda module: _demand_tokenizer(patches, module),
@@ -38,9 +41,9 @@ def install(patches: Patches, note: Note) -> None:
 class Checkpoints:
     """Checkpoints that are made from the model when there are none of its name."""
 
-    def __init__(self, patches: Patches, note: Note) -> None:
+    def __init__(self, patches: Patches, note: Note, loop: TrainingLoop) -> None:
         """As for `install`."""
-        self._patches, self._note = patches, note
+        self._patches, self._note, self._loop = patches, note, loop
         self._directory: str | None = None
         self._made: list[str] = []
 
@@ -49,6 +52,7 @@ class Checkpoints:
         for owner, name, wrap in (
             (modeling, "_get_resolved_checkpoint_files", self._find),
             (modeling.PreTrainedModel, "_load_pretrained_model", lambda real: staticmethod(self._load(real))),
+            (modeling.PreTrainedModel, "save_pretrained", self._save),
         ):
             self._patches.set(owner, name, wrap(getattr(owner, name)))
 
@@ -76,6 +80,15 @@ class Checkpoints:
             return load(model, state_dict, checkpoint_files, *args, **kwargs)
 
         return load_pretrained_model
+
+    def _save(self, save: Callable) -> Callable:
+        @wraps(save)
+        def save_pretrained(model: Any, *args: Any, **kwargs: Any) -> Any:
+            """What it copies or converts on the card belongs to the phase of saving."""
+            with self._loop.within(Phase.SAVE):
+                return save(model, *args, **kwargs)
+
+        return save_pretrained
 
     def _new_file(self) -> str:
         """A checkpoint of float32, which is what those are whose configuration names no dtype."""

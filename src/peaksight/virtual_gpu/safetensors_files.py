@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from importlib.util import find_spec
 from itertools import accumulate, pairwise
+from types import ModuleType
 from typing import Any
 
 import torch
 
 from peaksight.records import Phase
+from peaksight.virtual_gpu.late_imports import change_modules
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.saving import Files, RealFiles
 from peaksight.virtual_gpu.training_loop import TrainingLoop
@@ -135,12 +136,14 @@ def _write_header(file: Any, tensors: Mapping[str, torch.Tensor], metadata: dict
 
 def install(patches: Patches, files: Files, loop: TrainingLoop) -> None:
     """Read and write safetensors files without data until `patches` is left."""
-    if find_spec("safetensors") is None:
-        return
-    import safetensors.torch
-
     patches.set(_Run, "files", files)
     patches.set(_Run, "loop", loop)
-    for name, stand_in in (("safe_open", SafeOpen), ("save_file", save_file), ("save_model", save_model)):
-        setattr(_Run, name, staticmethod(getattr(safetensors.torch, name)))
-        patches.set_wherever_imported(name, stand_in, of=safetensors.torch)
+
+    def replace(module: ModuleType) -> None:
+        for name, stand_in in (("safe_open", SafeOpen), ("save_file", save_file), ("save_model", save_model)):
+            real = vars(module).get(name, stand_in)
+            if real is not stand_in:
+                setattr(_Run, name, staticmethod(real))
+                patches.set_wherever_imported(name, stand_in, of=module, also_as=f"safe_{name}")
+
+    change_modules(patches, {"safetensors": replace, "safetensors.torch": replace})
