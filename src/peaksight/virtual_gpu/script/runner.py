@@ -2,14 +2,14 @@
 
 import builtins
 import os
-import signal
 import sys
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from peaksight.errors import PeaksightError
 from peaksight.records import ScriptCommand
 from peaksight.virtual_gpu.patches import Patches
+from peaksight.virtual_gpu.script.endings import Endings
 from peaksight.virtual_gpu.script.program import find_program, search_directory
 from peaksight.virtual_gpu.script.tracebacks import print_failure
 from peaksight.virtual_gpu.stopping import StopSimulation
@@ -23,10 +23,14 @@ _REPLACED_BY_SCRIPTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How a script ended: its exit code, and the exception that ended it, None at its last line."""
+    """How a script ended: its exit code, and the exception that ended it, None at its last line.
+
+    `was_interrupted` says that there was a Ctrl-C, which the script caught.
+    """
 
     exit_code: int
     error: BaseException | None = None
+    was_interrupted: bool = False
 
 
 def run_script(command: ScriptCommand) -> Ending:
@@ -36,15 +40,27 @@ def run_script(command: ScriptCommand) -> Ending:
     pass, after the script's `finally` blocks. What Python sets up for a script is put back at the end; atexit
     handlers are left alone.
     """
-    process, threads = os.getpid(), set(threading.enumerate())
-    with Patches() as patches:
-        _set_up(patches, command)
-        ending = _run(command)
-        _wait_for_threads(set(threading.enumerate()) - threads)
+    process = os.getpid()
+    try:
+        ending = _run_here(command)
+    except BaseException:
+        if os.getpid() == process:
+            raise
+        ending = Ending(exit_code=1)
     if os.getpid() != process:
         # A process that the script forked: its end is not the end of the run.
         raise SystemExit(ending.exit_code)
     return ending
+
+
+def _run_here(command: ScriptCommand) -> Ending:
+    threads = set(threading.enumerate())
+    with Patches() as patches:
+        _set_up(patches, command)
+        endings = Endings(patches)
+        ending = _run(command)
+        _wait_for_threads(set(threading.enumerate()) - threads)
+        return replace(ending, was_interrupted=endings.was_interrupted)
 
 
 def _set_up(patches: Patches, command: ScriptCommand) -> None:
@@ -54,26 +70,6 @@ def _set_up(patches: Patches, command: ScriptCommand) -> None:
     patches.callback(sys.modules.__setitem__, "__main__", sys.modules["__main__"])
     for owner, name in _REPLACED_BY_SCRIPTS:
         patches.set(owner, name, getattr(owner, name))
-    _keep_signal_handlers(patches)
-    _end_run_by_exit(patches)
-
-
-def _keep_signal_handlers(patches: Patches) -> None:
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
-            patches.callback(signal.signal, number, signal.getsignal(number) or signal.SIG_DFL)
-
-
-def _end_run_by_exit(patches: Patches) -> None:
-    """Have `os._exit` end the run, not the process that is to report on it; processes forked from it do end."""
-    process = os.getpid()
-
-    def leave(status: int) -> None:
-        if os.getpid() == process:
-            raise SystemExit(status)
-        exit_process(status)
-
-    exit_process = patches.set(os, "_exit", leave)
 
 
 def _run(command: ScriptCommand) -> Ending:
