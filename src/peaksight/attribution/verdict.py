@@ -20,6 +20,7 @@ DECIDING_BYTES = {
     "recurrent-layers": GIB,
     "unknown-operator": UNBOUNDED_BYTES,
     "one-rank": UNBOUNDED_BYTES,
+    "other-process": UNBOUNDED_BYTES,
     "communicator": GIB // 2,
 }
 # Approximations with a size, by which the peak may be higher.

@@ -53,6 +53,7 @@ from peaksight.virtual_gpu.modules import Parameters
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.results import device_storages, may_allocate, may_resize, on_card, takes_no_tensor
 from peaksight.virtual_gpu.runtime_errors import INVALID_DEVICE, runtime_error
+from peaksight.virtual_gpu.script.other_processes import call_in_forked, refuse_card, refuse_used_card
 from peaksight.virtual_gpu.source_lines import Lines, SourceLines
 from peaksight.virtual_gpu.torch_private import FakeTensor
 from peaksight.virtual_gpu.training_loop import TrainingLoop
@@ -140,6 +141,7 @@ class VirtualGpu:
         safetensors_files.install(patches, self._files, self.loop)
         pretrained.install(patches, self.approximations.note, self.loop)
         copies.install(patches)
+        call_in_forked(patches, self._become_fork)
         patches.enter_context(requests)
         patches.enter_context(mode)
         return self
@@ -188,6 +190,11 @@ class VirtualGpu:
     def made_up(self, what: str) -> None:
         """A value, a shape or a random draw is not the real run's."""
         self.approximations.note(f"{what}s", self._lines.current().source)
+
+    def _become_fork(self) -> None:
+        """In a process that the script forked: it has no card, and its steps are not the run's."""
+        self.loop.is_followed = False
+        self.ledger.refuse(refuse_used_card if self.ledger.is_used else refuse_card)
 
     def _read_settings(self) -> None:
         """As PyTorch does at the first use of the card, so that a script may set them before it."""

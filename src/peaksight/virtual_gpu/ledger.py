@@ -53,6 +53,11 @@ class Ledger:
         self.steps: list[StepPeak] = []
         self._begin_step()
 
+    @property
+    def is_used(self) -> bool:
+        """Whether anything was asked of the card yet."""
+        return self._on_first_use is None
+
     # Storages of tensors.
 
     def born(self, storage: Any, op: str, role: Role = Role.UNMARKED) -> None:
@@ -145,6 +150,15 @@ class Ledger:
             return False
         self.note(Action.OUTSIDE, num_bytes, what)
         return True
+
+    def refuse(self, fail: Callable[[], None]) -> None:
+        """From here on, `fail` is called before anything is asked of the card, and raises."""
+
+        def again() -> None:
+            self._on_first_use = again
+            fail()
+
+        self._on_first_use = again
 
     def set_memory_fraction(self, fraction: float) -> None:
         """Reserve at most `fraction` of the card from here on, as `torch.cuda.set_per_process_memory_fraction` says."""

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import torch
 
+from peaksight.errors import UnsupportedError
 from peaksight.gpus import Room
 from peaksight.records import Capture, ScriptCommand, StepPeak, Versions
 from peaksight.virtual_gpu.card import VirtualGpu
 from peaksight.virtual_gpu.device_rules import rules_for
-from peaksight.virtual_gpu.ledger import Ledger
 from peaksight.virtual_gpu.script import Ending, Scratch, explain, run_script
 from peaksight.virtual_gpu.script.environment import variables
 from peaksight.virtual_gpu.script.program import source_directory
@@ -58,15 +58,14 @@ def simulate(
             gpu.approximations.note("one-rank", str(command.processes))
         with gpu:
             finished, ending = _run(command)
-    if finished == "script" and max_steps != 0 and _is_untrained(gpu.ledger):
-        finished = "untrained"
     capture = _capture(command, gpu, finished=finished, ending=ending)
-    return replace(
+    capture = replace(
         capture,
         not_simulated=capture.not_simulated + scratch.notes(),
         writes=scratch.writes(),
         seconds=time.perf_counter() - started,
     )
+    return capture if max_steps == 0 else _demand_training(capture)
 
 
 def _capture(command: ScriptCommand, gpu: VirtualGpu, *, finished: str, ending: Ending) -> Capture:
@@ -105,9 +104,29 @@ def _run(command: ScriptCommand) -> tuple[str, Ending]:
         return "interrupted", Ending(exit_code=130)
     if ending.exit_code and ending.error is not None and (explained := explain(ending.error)):
         print(f"peaksight: {explained} See docs/messages.md#{explained.slug}.", file=sys.stderr)
+    if ending.was_interrupted:
+        return "interrupted", ending
     return ("failed" if ending.exit_code else "script"), ending
 
 
-def _is_untrained(ledger: Ledger) -> bool:
-    """Whether the card was used, but no optimizer ever stepped."""
-    return ledger.peaks.allocated_bytes > 0 and not any(step.complete for step in ledger.steps)
+def _demand_training(capture: Capture) -> Capture:
+    """`capture`, whose peak is not that of training where no optimizer stepped; a card that was too small stays that.
+
+    Raises:
+        UnsupportedError: another process may have trained.
+    """
+    if capture.fatal is not None or any(step.complete for step in capture.steps):
+        return capture
+    if any(note.slug == "other-process" for note in capture.not_simulated):
+        raise _training_elsewhere()
+    used_card = capture.peak_allocated_bytes > 0
+    return replace(capture, finished="untrained") if used_card and capture.finished == "script" else capture
+
+
+def _training_elsewhere() -> UnsupportedError:
+    return UnsupportedError(
+        "No answer: the script uses the card in a process that it starts, and only its own process is simulated. "
+        "Call the function of that process directly, or start it with torch.multiprocessing.spawn or torchrun, whose "
+        "rank 0 is simulated.",
+        slug="other-process",
+    )

@@ -42,6 +42,7 @@ class TrainingLoop:
     ) -> None:
         """Start in step 1, phase init; `max_steps` None stops at the steady state."""
         self.step = 1
+        self.is_followed = True
         self.modules = ModuleTree()
         self._stop_rule = StopRule(max_steps)
         self._on_step_end = on_step_end
@@ -102,6 +103,8 @@ class TrainingLoop:
 
     def optimizer_stepped(self, optimizer: Any) -> None:
         """Count an optimizer's step; raises StopSimulation when enough was seen."""
+        if not self.is_followed:
+            return
         if is_trial():
             self._on_trial()
         elif self._passes.ended_by(optimizer):

@@ -28,7 +28,7 @@ SLOW_METHODS = [pytest.param(method, marks=pytest.mark.slow) for method in ("spa
 def test_workers_share_the_overlay(method, worker_script, capfd):
     """By every start method, a worker sees what the run wrote and deleted, and the run what the worker did."""
     with Scratch() as scratch:
-        exit_code = run_script(ScriptCommand(target=worker_script, args=(method,)))
+        exit_code = run_script(ScriptCommand(target=worker_script, args=(method,))).exit_code
 
     captured = capfd.readouterr()
     assert (EXPECTED, "", 0) == (captured.out, captured.err, exit_code)

@@ -16,14 +16,16 @@ from peaksight.virtual_gpu.script.file_guards import FILE_GUARDS
 from peaksight.virtual_gpu.script.imports import WrittenModuleFinder
 from peaksight.virtual_gpu.script.native import redirect_native
 from peaksight.virtual_gpu.script.network import NETWORK_GUARDS
+from peaksight.virtual_gpu.script.other_processes import refuse_card_to_this_process
 from peaksight.virtual_gpu.script.overlay import Overlay
+from peaksight.virtual_gpu.script.process_limit import PROCESS_GUARDS, count_this_process
 
 
 def confine(patches: Patches, overlay: Overlay) -> None:
     """Put `overlay` in force in this process, and in those forked or spawned from it, until `patches` are undone."""
     temporary = os.path.join(overlay.root, "tmp")
     os.makedirs(temporary, exist_ok=True)
-    audit.install(FILE_GUARDS | NETWORK_GUARDS | COMMAND_GUARDS)
+    audit.install(FILE_GUARDS | NETWORK_GUARDS | COMMAND_GUARDS | PROCESS_GUARDS)
     replacements.install(patches)
     redirect_native(patches)
     patches.enter_context(environment(temporary))
@@ -35,6 +37,7 @@ def confine(patches: Patches, overlay: Overlay) -> None:
     _confine_spawned(patches, overlay)
     patches.callback(session.activate, None)
     session.activate(overlay)
+    count_this_process(overlay)
 
 
 class _Admission:
@@ -48,7 +51,9 @@ class _Admission:
 
 
 def _join(root: str) -> None:
-    confine(Patches(), Overlay(root))
+    patches = Patches()
+    confine(patches, Overlay(root))
+    refuse_card_to_this_process(patches)
 
 
 def _confine_spawned(patches: Patches, overlay: Overlay) -> None:

@@ -32,7 +32,9 @@ from peaksight.virtual_gpu.script.session import trusted
 _NOTES = {
     "network-off": "the network: a simulated run is offline, the script tried to reach {}",
     "subprocess-refused": "other programs: a simulated run does not start them, the script tried {}",
+    "other-process": "other processes: only the script's own is simulated, and {} used the card too",
 }
+_OF_UNKNOWN_SIZE = {"other-process"}
 
 
 class Scratch:
@@ -99,7 +101,9 @@ class Scratch:
             for slug, what in journal.records(self._overlay.root, "note"):
                 tried.setdefault(slug, {})[what] = None
         return tuple(
-            Approximation(slug=slug, what=_NOTES[slug].format(", ".join(names)), bytes=0)
+            Approximation(
+                slug=slug, what=_NOTES[slug].format(", ".join(names)), bytes=None if slug in _OF_UNKNOWN_SIZE else 0
+            )
             for slug, names in tried.items()
         )
 
