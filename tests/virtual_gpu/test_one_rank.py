@@ -201,6 +201,18 @@ def test_fsdp_of_one_rank_keeps_everything(version, world):
         assert expected * num_bytes == by_role(world, role)
 
 
+def test_a_model_is_sharded_before_it_is_moved(world):
+    """Its parameters are DTensors then, which move as others do."""
+    model = nn.Sequential(nn.Linear(64, 4096), nn.ReLU(), nn.Linear(4096, 64))
+    num_bytes = parameter_bytes(model)
+    weight = fully_shard(model)[0].weight
+    model.cuda()
+
+    assert weight is model[0].weight
+    assert (weight.device, weight.to_local().device) == (torch.device("cuda", 0),) * 2
+    assert num_bytes == by_role(world, Role.PARAMETER)
+
+
 def test_spawn_runs_rank_0_here(virtual_gpu):
     """The processes of a script that starts its own."""
     seen = []

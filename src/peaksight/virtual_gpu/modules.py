@@ -86,27 +86,19 @@ def _tensors(state: Any) -> Iterator[torch.Tensor]:
 
 def install(patches: Patches, mode: VirtualGpuMode, loop: TrainingLoop, parameters: Parameters) -> None:
     """Follow modules and keep parameters fake until `patches` is left."""
-    _swap_fake(patches)
+    patches.set(torch.utils, "swap_tensors", _take_over)
     _make_parameters_fake(patches, mode, parameters)
     _follow_calls(patches, loop, parameters)
     _follow_moves(patches, mode, parameters)
 
 
-def _swap_fake(patches: Patches) -> None:
-    swap_real = torch.utils.swap_tensors
-
-    def swap_tensors(parameter: Any, moved: Any) -> Any:
-        return _take_over(parameter, moved) if isinstance(parameter, FakeTensor) else swap_real(parameter, moved)
-
-    patches.set(torch.utils, "swap_tensors", swap_tensors)
-
-
 def _take_over(parameter: Any, moved: Any) -> Any:
     """`Module._apply` swaps fake parameters; swap_tensors refuses because of weak references, so the data moves.
 
-    A tensor cannot take data from meta to another device, nor back: there the two are swapped after all.
+    A tensor cannot take data from meta to another device, nor back, and a DTensor has other data beside: there the
+    two are swapped after all.
     """
-    if parameter.is_meta or moved.is_meta:
+    if not isinstance(parameter, FakeTensor) or parameter.is_meta or moved.is_meta:
         return swap(parameter, moved)
     with torch.no_grad():
         parameter.data = moved.data

@@ -3,6 +3,7 @@
 A release that lacks one of them is refused by name instead of giving a wrong number.
 """
 
+import copyreg
 import functools
 import inspect
 import sys
@@ -207,9 +208,12 @@ def composite(op: torch._ops.OpOverload) -> Callable:
     return functools.partial(op._op_dk, DispatchKey.CompositeImplicitAutograd)
 
 
-def swap(first: FakeTensor, second: FakeTensor) -> None:
-    """What `torch.utils.swap_tensors` does, but for its checks."""
-    first.__dict__, second.__dict__ = second.__dict__, first.__dict__
+def swap(first: torch.Tensor, second: torch.Tensor) -> None:
+    """What `torch.utils.swap_tensors` does, but for its checks: of two tensors of one class."""
+    for name in ("__dict__", *copyreg._slotnames(type(first))):  # type: ignore[attr-defined]
+        mine, theirs = getattr(first, name), getattr(second, name)
+        setattr(first, name, theirs)
+        setattr(second, name, mine)
     torch._C._swap_tensor_impl(first, second)
 
 
