@@ -1,5 +1,7 @@
 """The data pipeline runs for real, in this process."""
 
+from collections import UserDict
+
 import pytest
 import torch
 from torch.utils.data import (
@@ -18,7 +20,7 @@ from torch.utils.data import (
 
 from peaksight.records import Role
 
-from .cards import births_on, requested
+from .cards import births_on, h100, requested
 
 pytestmark = pytest.mark.torch
 
@@ -46,7 +48,9 @@ LOADERS = {
     "pinned": {"pin_memory": True, "num_workers": 1},
     "seeded": {"shuffle": True, "generator": torch.Generator().manual_seed(0)},
     "started": {"num_workers": 2, "worker_init_fn": lambda worker: torch.manual_seed(worker)},
+    "forked": {"num_workers": 2, "multiprocessing_context": "fork", "pin_memory": True},
     "spawned": {"num_workers": 2, "multiprocessing_context": "spawn"},
+    "from a server": {"num_workers": 2, "multiprocessing_context": "forkserver", "persistent_workers": True},
     "timed": {"num_workers": 2, "timeout": 60, "drop_last": True},
 }
 
@@ -74,7 +78,7 @@ def test_batches_move_to_the_card(virtual_gpu):
 
 
 class Stream(IterableDataset):
-    """Splits a range over its workers."""
+    """Splits a range over its workers, in a generator."""
 
     def __iter__(self):
         worker = get_worker_info()
@@ -82,13 +86,71 @@ class Stream(IterableDataset):
         yield from range(start, 8, step)
 
 
-@pytest.mark.parametrize(("num_workers", "expected"), [(0, [0, 1]), (2, [0, 2])])
-def test_worker_info(virtual_gpu, num_workers, expected):
-    """A loader with workers is read as its first worker would read it."""
-    first = next(iter(DataLoader(Stream(), batch_size=2, num_workers=num_workers)))
+class Share(IterableDataset):
+    """Splits a range over its workers before the first sample is asked for."""
 
-    assert expected == first.tolist()
-    assert get_worker_info() is None
+    def __iter__(self):
+        worker = get_worker_info()
+        return iter(range(worker.id, 8, worker.num_workers) if worker else range(8))
+
+
+class Range(IterableDataset):
+    """A range that a function splits, as torch's documentation does."""
+
+    def __init__(self):
+        self.start, self.step = 0, 1
+
+    def __iter__(self):
+        return iter(range(self.start, 8, self.step))
+
+
+def split_range(worker):
+    """For `Range`: each worker has a dataset of its own."""
+    info = get_worker_info()
+    assert worker == info.id
+    info.dataset.start, info.dataset.step = worker, info.num_workers
+
+
+STREAMS = {"generator": Stream(), "iterator": Share(), "function": Range()}
+
+
+@pytest.mark.parametrize("num_workers", [0, 1, 2])
+@pytest.mark.parametrize("dataset", STREAMS.values(), ids=STREAMS)
+def test_workers_of_a_stream(dataset, num_workers):
+    """Every worker reads its share, in every epoch: the batches are those of real workers, in their order."""
+    init = split_range if isinstance(dataset, Range) and num_workers else None
+    loader = DataLoader(dataset, batch_size=2, num_workers=num_workers, worker_init_fn=init)
+    real = [batch.tolist() for batch in loader]
+    with h100():
+        for _ in range(2):
+            assert real == [batch.tolist() for batch in loader]
+        assert get_worker_info() is None
+
+
+class Counted(Dataset):
+    """Refuses to be copied, and counts what it gave."""
+
+    def __init__(self):
+        self.count = 0
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        self.count += 1
+        return torch.ones(index + 1)
+
+    def __reduce_ex__(self, protocol):
+        raise TypeError("there is one of me")
+
+
+def test_a_dataset_that_cannot_be_copied(virtual_gpu):
+    """It is read itself."""
+    dataset = Counted()
+    shapes = [tuple(batch.shape) for batch in DataLoader(dataset, num_workers=2)]
+
+    assert [(1, 1), (1, 2), (1, 3), (1, 4)] == shapes
+    assert 4 == dataset.count
 
 
 @pytest.mark.parametrize(
@@ -129,6 +191,38 @@ def test_collate_of_nested_samples(virtual_gpu):
 
     assert (3, 2) == tuple(collated["x"].shape)
     assert [1, 1, 1] == collated["y"][0].tolist()
+
+
+def test_collate_of_nested_samples_on_the_card(virtual_gpu):
+    """Tensors of the card are stacked there: 3 x 2 floats, and the numbers beside them on the host."""
+    samples = [{"image": {"pixels": torch.ones(2, device="cuda")}, "size": [1, 2]}] * 3
+    with births_on(virtual_gpu) as births:
+        (batch,) = DataLoader(samples, batch_size=3)
+
+    assert batch["image"]["pixels"].is_cuda
+    assert (3, 2) == tuple(batch["image"]["pixels"].shape)
+    assert [[1, 1, 1], [2, 2, 2]] == [size.tolist() for size in batch["size"]]
+    assert [24] == requested(births)
+
+
+class Padded:
+    """A collate function with a state, which gives an object of its own."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __call__(self, samples):
+        tokens = torch.nn.utils.rnn.pad_sequence(samples, batch_first=True, padding_value=self.value)
+        return UserDict(tokens=tokens, mask=tokens != self.value)
+
+
+def test_custom_collate(virtual_gpu):
+    """Its object arrives as it is."""
+    samples = [torch.ones(length, dtype=torch.long) for length in (1, 3)]
+    (batch,) = DataLoader(samples, batch_size=2, num_workers=1, collate_fn=Padded(7))
+
+    assert [[1, 7, 7], [1, 1, 1]] == batch["tokens"].tolist()
+    assert 4 == batch["mask"].sum()
 
 
 def test_dataset_that_uses_the_card(virtual_gpu):
