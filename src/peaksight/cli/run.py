@@ -65,8 +65,9 @@ class RunOptions(Destinations):
 def run(words: tuple[str, ...], is_module: bool, **options: Any) -> int:
     """Simulate SCRIPT on a virtual GPU and report its memory peak.
 
-    Everything after SCRIPT belongs to the script; `python` in front of it is understood. The exit code is 0 if it
-    fits, 1 if it does not, 2 without an answer. "Likely" counts as yes.
+    Everything after SCRIPT belongs to the script; `python`, variables, `uv run`, `torchrun` and `accelerate launch` in
+    front of it are understood. The exit code is 0 if it fits, 1 if it does not, 2 without an answer. "Likely" counts as
+    yes.
     """
     return _run(script_command(words, is_module=is_module), RunOptions(**options))
 

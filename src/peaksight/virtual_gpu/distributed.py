@@ -53,8 +53,8 @@ def _make_groups_of_one(patches: Patches, note: Note) -> None:
     def make(size: int, rank: int, ranks: list[int], backend: Any, *args: Any, **kwargs: Any) -> Any:
         if size > 1:
             note("one-rank", str(size))
-        if "gloo" != str(backend):
-            note("communicator", "")
+        if "nccl" in str(backend) or backend == dist.Backend.UNDEFINED:
+            note("communicator")
         group, store = real(1, 0, ranks, dist.Backend(_BACKEND), *args, **kwargs | {"device_id": None})
         world().pg_map[group] = (backend, store)
         return group, store
@@ -100,7 +100,7 @@ def _follow_data_parallel(patches: Patches, ledger: Ledger, note: Note) -> None:
     def make_buckets(reducer: Any, *args: Any, **kwargs: Any) -> None:
         first = len(ledger.births)
         initialise(reducer, *args, **kwargs)
-        note("bucket-release", "", sum(birth.requested_bytes for birth in ledger.births[first:]))
+        note("bucket-release", num_bytes=sum(birth.requested_bytes for birth in ledger.births[first:]))
 
     initialise = marking(dist.Reducer.__init__)
     patches.set(dist.Reducer, "__init__", make_buckets)
