@@ -18,6 +18,7 @@ TEXTS = {
     "sparse-gradients": "indices and values of sparse tensors, made {times}",
     "outside-estimated": "memory outside PyTorch of {names}: measured on Hopper only, scaled for this card",
     "unknown-operator": "workspaces of operators that no card was asked about, called {times}: {names}",
+    "triton-kernels": "kernels written in Triton, launched {times}: {names}; what they wrote is not known",
     "nested-tensors": "nested tensors {times}, first at {at}: the words of all sequences were taken as one sequence",
     "record-stream": "memory that other streams still use as its tensor dies {times}, first at {at}: reused at once",
     "worst-batch": "--worst-batch: {names}",

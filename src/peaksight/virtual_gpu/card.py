@@ -28,6 +28,7 @@ from peaksight.virtual_gpu import (
     safetensors_files,
     saving,
     torch_answers,
+    triton_kernels,
 )
 from peaksight.virtual_gpu.approximations import Approximations
 from peaksight.virtual_gpu.at_the_limit import Failures
@@ -134,6 +135,7 @@ class VirtualGpu:
         optimizers.install(patches, self.loop, parameters)
         backward.install(patches, requests, self.loop, self.ledger, parameters)
         data_loading.install(patches, self._worst)
+        triton_kernels.install(patches, partial(self.approximations.note, "triton-kernels"))
         generation.install(patches, partial(self.made_up, "token"))
         distributed.install(patches, self.ledger, self.approximations.note)
         loading.install(patches, self.ledger)

@@ -136,12 +136,13 @@ def _is_small(tensor: torch.Tensor) -> bool:
 def _forget_written(func: Any, args: tuple, kwargs: dict) -> None:
     for argument, value in zip(func._schema.arguments, args, strict=False):
         if argument.alias_info is not None and argument.alias_info.is_write:
-            _forget(value)
+            forget(value)
     if "out" in kwargs:
-        _forget(kwargs["out"])
+        forget(kwargs["out"])
 
 
-def _forget(written: Any) -> None:
+def forget(written: Any) -> None:
+    """The values of the tensors in `written`, and of their views, are not known any more."""
     for tensor in tree_leaves(written):
         family = getattr(tensor, "_peaksight_value", (None, None))[1]
         if family is not None:

@@ -10,6 +10,14 @@ from peaksight.records import ScriptCommand
 from peaksight.virtual_gpu.script import Scratch, explain, run_script
 
 
+@pytest.fixture(autouse=True)
+def no_package_stays():
+    """Packages that a test made up are not imported for the next."""
+    yield
+    for name in ("xformers", "apex", "unsloth"):
+        sys.modules.pop(name, None)
+
+
 def explanation_of(directory, script):
     """What is said of the failure of `script`."""
     (directory / "train.py").write_text(script)
@@ -102,3 +110,15 @@ def test_refusals_from_elsewhere():
     """An error of the network outside of a run names no host."""
     assert explain(socket.gaierror(1, "unknown")) is None
     assert explain(urllib.request.URLError("down")) is None
+
+
+def test_the_package_that_was_called_is_named(tmp_path):
+    """Where one calls another, as unsloth calls others."""
+    for package, code in (
+        ("unsloth", "import apex\ndef load():\n    apex.launch()"),
+        ("apex", "def launch():\n    raise OSError('no card')"),
+    ):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").write_text(code)
+
+    assert "load the model with transformers" in str(explanation_of(tmp_path, "import unsloth\nunsloth.load()"))

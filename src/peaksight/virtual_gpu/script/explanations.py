@@ -71,7 +71,7 @@ def _missing_package(error: BaseException) -> str | None:
 
 
 def _own_kernels(chain: list[BaseException]) -> PeaksightError | None:
-    """Where the innermost frame is in one of those packages, its kernels found no card."""
+    """Where the innermost frame is in one of those packages, its kernels found no card: the one that was called."""
     package = next(filter(None, map(_failing_package, chain)), None)
     if package is None:
         return None
@@ -85,8 +85,13 @@ def _own_kernels(chain: list[BaseException]) -> PeaksightError | None:
 def _failing_package(error: BaseException) -> str | None:
     if isinstance(error, SystemExit) or error.__traceback__ is None:
         return None
-    folders = traceback.extract_tb(error.__traceback__)[-1].filename.split(os.sep)
-    return next((name for name in _WITHOUT if name in folders[:-1]), None)
+    packages = [_package_of(frame.filename) for frame in traceback.extract_tb(error.__traceback__)]
+    return next(filter(None, packages)) if packages[-1] else None
+
+
+def _package_of(file: str) -> str | None:
+    folders = file.split(os.sep)[:-1]
+    return next((name for name in _WITHOUT if name in folders), None)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
