@@ -124,7 +124,12 @@ def _simulate(command: ScriptCommand, room: Room, options: RunOptions, progress:
         return [capture]
     progress.again(room)
     unlimited = simulate_elsewhere(command, room, max_failures=capture.fatal, on_step=progress, **how)
-    return [capture, unlimited] if unlimited else [capture]
+    return [capture, unlimited] if unlimited and _tells_more(unlimited, capture) else [capture]
+
+
+def _tells_more(unlimited: Capture, capture: Capture) -> bool:
+    """Whether the run without a limit got beyond where the first one ended: it has no stdin, and Ctrl-C may end it."""
+    return unlimited.finished not in WITHOUT_ANSWER or unlimited.peak_reserved_bytes > capture.peak_reserved_bytes
 
 
 def _untrained() -> ScriptError:

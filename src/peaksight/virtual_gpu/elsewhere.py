@@ -1,6 +1,6 @@
 """A second simulation of the same command, in a fresh Python process, for the first has changed this one.
 
-`python -m peaksight.virtual_gpu.elsewhere` reads its arguments from stdin and writes what happens to stdout, pickled.
+The process reads its arguments from stdin and writes what happens to stdout, pickled.
 """
 
 import os
@@ -8,8 +8,9 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 from peaksight.gpus import Room
@@ -24,13 +25,20 @@ def simulate_elsewhere(
     Returns None where the process ended without a capture.
     """
     process = subprocess.Popen(
-        [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        _python_command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
     with process, _interrupts_left_to_it():
         assert process.stdin is not None and process.stdout is not None
-        pickle.dump((command, room, options), process.stdin)
-        process.stdin.close()
+        with suppress(BrokenPipeError), process.stdin as arguments:
+            pickle.dump((command, room, options), arguments)
         return _follow(process.stdout, on_step)
+
+
+def _python_command() -> list[str]:
+    """Python with the flags and the search path of this process: `-m` would look in the working directory first."""
+    flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import answer; answer()"
+    return [sys.executable, *flags, "-c", code]
 
 
 def _follow(messages: IO[bytes], on_step: Callable[[StepPeak], None] | None) -> Capture | None:
@@ -38,7 +46,7 @@ def _follow(messages: IO[bytes], on_step: Callable[[StepPeak], None] | None) -> 
     while True:
         try:
             message = pickle.load(messages)
-        except EOFError:
+        except (EOFError, pickle.UnpicklingError):
             return None
         if isinstance(message, Capture):
             return message
@@ -49,15 +57,18 @@ def _follow(messages: IO[bytes], on_step: Callable[[StepPeak], None] | None) -> 
 @contextmanager
 def _interrupts_left_to_it() -> Iterator[None]:
     """Ctrl-C reaches the other process too, which then answers with what it has."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # interrupts reach the main thread only
+        return
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, before or signal.SIG_DFL)
 
 
-def _main() -> None:
-    """The other process: simulate what stdin asks for."""
+def answer() -> None:
+    """In the other process: simulate what stdin asks for."""
     from peaksight.virtual_gpu.simulation import simulate
 
     command, room, options = pickle.load(sys.stdin.buffer)
@@ -76,7 +87,3 @@ def _close_streams() -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1):
         os.dup2(nowhere, stream)
-
-
-if __name__ == "__main__":
-    _main()

@@ -67,7 +67,7 @@ class DeviceMemory:
         return {
             "_cuda_memoryStats": _of_device(lambda: nested(self._allocator.memory_stats()) | _NO_PRIVATE_POOLS),
             "_cuda_resetPeakMemoryStats": _of_device(self._allocator.reset_peak_stats),
-            "_cuda_resetAccumulatedMemoryStats": _of_device(self._ledger.allocator.reset_accumulated_stats),
+            "_cuda_resetAccumulatedMemoryStats": _of_device(self._allocator.reset_accumulated_stats),
             "_cuda_emptyCache": self._ledger.empty_cache,
             "_cuda_setMemoryFraction": self._set_fraction,
             "_cuda_getMemoryFraction": _of_device(self._get_fraction),
