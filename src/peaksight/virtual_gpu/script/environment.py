@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-OFFLINE_SWITCHES = {
+SWITCHES = {
     "HF_HUB_OFFLINE": "1",
     "HF_DEACTIVATE_ASYNC_LOAD": "1",  # transformers loads weights in threads, which no dispatch mode sees
     "TRANSFORMERS_OFFLINE": "1",
@@ -39,7 +39,7 @@ def variables(values: Iterable[tuple[str, str | None]]) -> Iterator[None]:
 @contextmanager
 def offline() -> Iterator[None]:
     """Set the switches; enter it before libraries are imported, for some read their switch then."""
-    with variables(OFFLINE_SWITCHES.items()):
+    with variables(SWITCHES.items()):
         yield
 
 
@@ -47,5 +47,5 @@ def offline() -> Iterator[None]:
 def environment(directory: str) -> Iterator[None]:
     """Set the switches, and keep temporary files and MLflow's store below `directory`."""
     places = {"TMPDIR": directory, "MLFLOW_TRACKING_URI": f"file:{os.path.join(directory, 'mlruns')}"}
-    with variables((OFFLINE_SWITCHES | places).items()):
+    with variables((SWITCHES | places).items()):
         yield
