@@ -1,6 +1,7 @@
 """Loading of checkpoints that were there before: mapped, with real values on the CPU, and blocks on the card."""
 
 import io
+from contextlib import suppress
 
 import pytest
 import torch
@@ -72,6 +73,18 @@ def test_to_the_card(virtual_gpu, checkpoint, map_location, weights_only):
     assert [0, 1, 2] == loaded["steps"].tolist()
     assert 0.5 == loaded["scale"].item()
     assert 7 == loaded["epoch"]
+
+
+def test_memory_is_given_back(virtual_gpu, checkpoint):
+    """What was loaded leaves the card with its last tensor, also when loading fails half-way."""
+    places = iter(["cuda", "cuda"])
+    loaded = torch.load(checkpoint, map_location="cuda")
+    del loaded
+    after_loading = torch.cuda.memory_allocated()
+    with suppress(StopIteration):
+        torch.load(checkpoint, map_location=lambda storage, location: storage.to(device=next(places)))
+
+    assert (0, 0) == (after_loading, torch.cuda.memory_allocated())
 
 
 @pytest.mark.parametrize(

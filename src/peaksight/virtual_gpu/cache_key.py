@@ -30,8 +30,8 @@ def _describe(values: Iterable[Any], parts: list[Any]) -> None:
         elif kind is list or kind is tuple:
             parts.append(len(value))
             _describe(value, parts)
-        elif isinstance(value, torch.Tensor):
-            raise BypassDispatchCache("non-fake tensor")
+        elif isinstance(value, (torch.Tensor, torch.UntypedStorage)):
+            raise BypassDispatchCache("non-fake tensor, or a storage, which the cache would keep alive")
         else:
             parts.append(kind)  # 1 and 1.0 are equal, but give different dtypes
             parts.append(value)
