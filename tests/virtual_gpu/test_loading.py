@@ -149,6 +149,19 @@ def test_file_of_the_person_is_not_written(virtual_gpu, checkpoint):
     assert before == checkpoint.read_bytes()
 
 
+def test_tensors_of_files(virtual_gpu, tmp_path):
+    """`torch.from_file` reads a file, makes one that is shared, and never writes to one."""
+    (tmp_path / "numbers").write_bytes(torch.arange(4, dtype=torch.int32).numpy().tobytes())
+    numbers = torch.from_file(str(tmp_path / "numbers"), shared=True, size=4, dtype=torch.int32)
+    numbers += 1
+    made = torch.from_file(str(tmp_path / "made"), shared=True, size=3)
+    made.fill_(2.0)
+
+    assert [1, 2, 3, 4] == numbers.tolist()
+    assert (12, 6.0) == ((tmp_path / "made").stat().st_size, made.sum().item())
+    assert 1 == torch.from_file(str(tmp_path / "numbers"), size=4, dtype=torch.int32)[1].item()
+
+
 def test_inside_a_constructor(virtual_gpu, checkpoint):
     """A module that loads a checkpoint in its `__init__` gets real tensors."""
 

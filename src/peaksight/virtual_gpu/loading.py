@@ -32,6 +32,7 @@ def install(patches: Patches, ledger: Ledger) -> None:
     patches.set(torch.UntypedStorage, "_set_from_file", _method(storages.set_from_file))
     patches.set(torch.UntypedStorage, "from_file", staticmethod(_from_file))
     patches.set(torch.UntypedStorage, "device", property(device_of))
+    patches.set(torch, "from_file", _tensor_from_file)
 
 
 def mapping(load: Callable) -> Callable:
@@ -105,9 +106,19 @@ def device_of(storage: Any) -> torch.device:
     return vars(storage).get("_peaksight_device") or storage_device(storage)
 
 
-def _from_file(filename: Any, shared: bool = False, nbytes: int = 0) -> torch.UntypedStorage:
-    """`UntypedStorage.from_file`; a shared mapping would write to the file."""
+def _from_file(filename: Any, shared: bool | None = False, nbytes: int = 0) -> torch.UntypedStorage:
+    """`UntypedStorage.from_file`; a shared mapping makes the file as long as it is, but does not write to it."""
+    if shared and (not os.path.exists(filename) or os.path.getsize(filename) < nbytes):
+        with open(filename, "ab") as file:
+            file.truncate(nbytes)
     return map_file(filename, nbytes)
+
+
+def _tensor_from_file(filename: Any, shared: bool | None = None, size: int = 0, **options: Any) -> torch.Tensor:
+    """`torch.from_file`, of which `options` only say the dtype on the CPU."""
+    dtype = options.get("dtype") or torch.get_default_dtype()
+    tensor = torch.empty(0, dtype=dtype).set_(_from_file(filename, shared, size * dtype.itemsize))
+    return tensor.requires_grad_(options.get("requires_grad", False))
 
 
 def _method(function: Callable) -> Callable:
