@@ -274,6 +274,21 @@ def test_exception_in_a_forward(virtual_gpu):
     assert Phase.FORWARD is virtual_gpu.loop.phase
 
 
+def test_exception_in_an_optimizer_step():
+    """Its phase ends with it: what the script does then is no part of the step."""
+    with card_with(600 * MIB) as gpu:
+        weight = nn.Parameter(torch.ones(32 * MIB, device="cuda"))
+        weight.grad = torch.ones_like(weight)
+        with pytest.raises(torch.OutOfMemoryError):
+            torch.optim.Adam([weight]).step()
+        (failure,) = gpu.failures.records
+
+        assert Phase.OPTIMIZER is failure.phase
+        assert Phase.INIT is gpu.loop.phase
+        torch.optim.SGD([weight]).step()
+        assert Phase.INIT is gpu.loop.phase
+
+
 def test_compile_runs_eagerly(virtual_gpu):
     """`torch.compile` of a model, a function and as a decorator returns what it was given, and is noted."""
     model = nn.Linear(64, 64).cuda()

@@ -58,6 +58,7 @@ from peaksight.virtual_gpu.script.other_processes import call_in_forked, refuse_
 from peaksight.virtual_gpu.source_lines import Lines, SourceLines
 from peaksight.virtual_gpu.torch_private import FakeTensor
 from peaksight.virtual_gpu.training_loop import TrainingLoop
+from peaksight.virtual_gpu.trials import is_trial
 from peaksight.virtual_gpu.worst_batch import WorstBatches
 
 
@@ -93,7 +94,7 @@ class VirtualGpu:
         )
         if max_failures == 0:
             self.ledger.lift_limit()
-        self.loop = TrainingLoop(max_steps=max_steps, on_step_end=self._end_step, on_trial=self.ledger.begin_step_anew)
+        self.loop = TrainingLoop(max_steps=max_steps, on_step_end=self._end_step, on_trial=self._end_trial)
         self._on_step = on_step
         self._files = files or saving.RealFiles()
         self._record = record
@@ -205,12 +206,21 @@ class VirtualGpu:
             self.ledger.begin(settings)
 
     def _out_of_memory(self, error: DeviceOutOfMemory, op: str) -> None:
-        self.loop.failed()
+        self._give_up_step()
         self.failures.out_of_memory(self.ledger, self._circumstances(), error, op)
 
     def _library_failed(self, library: str, num_bytes: int, error: Exception) -> None:
-        self.loop.failed()
+        self._give_up_step()
         self.failures.library_failed(self.ledger, self._circumstances(), library, num_bytes, error)
+
+    def _give_up_step(self) -> None:
+        self.loop.failed()
+        if is_trial():
+            self.ledger.begin_step_anew()
+
+    def _end_trial(self) -> None:
+        self.failures.step_ended()
+        self.ledger.begin_step_anew()
 
     def _backward_source(self) -> str:
         return self._lines.current().source if self.loop.phase is Phase.BACKWARD else ""

@@ -3,6 +3,7 @@
 from typing import Any
 
 import torch
+from torch.autograd.profiler import record_function
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from peaksight.records import Phase
@@ -19,6 +20,23 @@ def install(patches: Patches, loop: TrainingLoop, parameters: Parameters) -> Non
     stepping = _Stepping(loop, parameters)
     patches.callback(register_optimizer_step_pre_hook(stepping.begin).remove)
     patches.callback(register_optimizer_step_post_hook(stepping.end).remove)
+    patches.set(torch.autograd.profiler, "record_function", _recording(loop))
+
+
+def _recording(loop: TrainingLoop) -> type[record_function]:
+    """The profiler's record, which is around the hooks of a step: an exception passes it, but no hook after it."""
+
+    class Record(record_function):
+        def __enter__(self) -> record_function:
+            self.num_phases = loop.num_phases
+            return super().__enter__()
+
+        def __exit__(self, kind: Any, *error: Any) -> None:
+            if kind is not None:
+                loop.leave_all_but(self.num_phases)
+            super().__exit__(kind, *error)
+
+    return Record
 
 
 def _allow_foreach(patches: Patches) -> None:

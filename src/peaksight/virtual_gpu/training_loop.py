@@ -34,7 +34,7 @@ class TrainingLoop:
 
     A step is one pass in which every optimizer has stepped (`Passes`). `on_step_end(step)` is called at its end and
     returns the peak allocated bytes of the step; the run stops after `max_steps` or by `StopRule`. What a search for a
-    batch size tries is no step: `on_trial` is called when an optimizer stepped in it, or the card could not serve it.
+    batch size tries is no step: `on_trial` is called when an optimizer stepped in it.
     """
 
     def __init__(
@@ -89,6 +89,15 @@ class TrainingLoop:
         while self._phases and self._phases.pop() is not phase:
             pass
 
+    @property
+    def num_phases(self) -> int:
+        """How many phases have begun, one inside the other."""
+        return len(self._phases)
+
+    def leave_all_but(self, num_phases: int) -> None:
+        """An exception ends every phase but the `num_phases` outermost."""
+        del self._phases[num_phases:]
+
     @contextmanager
     def running(self, module: Any) -> Iterator[None]:
         """`module` is running its forward."""
@@ -113,8 +122,6 @@ class TrainingLoop:
     def failed(self) -> None:
         """The card could not serve something: whoever catches that may go on with other optimizers."""
         self._passes.begin_anew()
-        if is_trial():
-            self._on_trial()
 
     def _end_step(self) -> None:
         peak_bytes = self._on_step_end(self.step)
