@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any
 
 from peaksight.virtual_gpu.patches import Patches
+from peaksight.virtual_gpu.script.native_exit import answer_native_exit
 
 # What a shell adds to the number of the signal that ended a program.
 KILLED = 128
@@ -43,6 +44,7 @@ class Endings:
         self._replace("abort", lambda: SystemExit(KILLED + signal.SIGABRT))
         self._replace_kill()
         self._disarm_faulthandler()
+        answer_native_exit(patches)
         if threading.current_thread() is threading.main_thread():
             self._handle_signals()
 

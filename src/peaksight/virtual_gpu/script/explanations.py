@@ -36,6 +36,18 @@ def explain(error: BaseException) -> PeaksightError | None:
     return _network_off(chain) or _not_installed(chain) or _own_kernels(chain)
 
 
+def explain_exit(files: list[str]) -> PeaksightError:
+    """Why code in C has ended the process, called from `files`, innermost first."""
+    package = next(filter(None, map(_package_of, reversed(files))), None)
+    if package is not None:
+        return _runs_own_kernels(package)
+    return UnsupportedError(
+        "No answer: C code that the script called has ended the process, as libraries do that find no card. "
+        "Its last words are above; run the script without what it was to do.",
+        slug="native-exit",
+    )
+
+
 def _network_off(chain: list[BaseException]) -> PeaksightError | None:
     hosts = ["huggingface.co" if type(error).__name__ in _HUB_IS_OFF else refused_host(error) for error in chain]
     host = next(filter(None, hosts), None)
@@ -73,8 +85,10 @@ def _missing_package(error: BaseException) -> str | None:
 def _own_kernels(chain: list[BaseException]) -> PeaksightError | None:
     """Where the innermost frame is in one of those packages, its kernels found no card: the one that was called."""
     package = next(filter(None, map(_failing_package, chain)), None)
-    if package is None:
-        return None
+    return _runs_own_kernels(package) if package is not None else None
+
+
+def _runs_own_kernels(package: str) -> PeaksightError:
     return UnsupportedError(
         f"'{package}' runs CUDA kernels of its own, which the virtual GPU cannot: their results have no known shapes. "
         f"To simulate the script, {_WITHOUT[package]}.",
