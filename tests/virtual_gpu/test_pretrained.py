@@ -211,6 +211,8 @@ def test_directory_without_weights(offline_gpu, tmp_path):
     ("auto_class", "cached", "command"),
     [
         ("AutoModelForCausalLM", [], "hf download org/name config.json"),
+        ("AutoImageProcessor", ["org/name"], "hf download org/name preprocessor_config.json"),
+        ("AutoFeatureExtractor", ["org/name"], "hf download org/name preprocessor_config.json"),
         ("AutoTokenizer", [], r'hf download org/name --include "\*.json"'),
         ("AutoTokenizer", ["org/name"], r'hf download org/name --include "\*.json"'),
     ],

@@ -4,13 +4,13 @@ import os
 from collections.abc import Callable
 from functools import wraps
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from peaksight.errors import ScriptError
 from peaksight.records import Phase
-from peaksight.virtual_gpu.late_imports import change_modules
+from peaksight.virtual_gpu.late_imports import Change, change_modules
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.safetensors_files import write_without_data
 from peaksight.virtual_gpu.training_loop import TrainingLoop
@@ -19,7 +19,7 @@ Note = Callable[[str, str], None]
 
 
 class MissingFiles(ScriptError, OSError):
-    """Not even the configuration or the tokenizer is there; libraries that can do without expect an OSError."""
+    """Not even a configuration or a tokenizer is there; libraries that can do without expect an OSError."""
 
     def __init__(self, what: str, download: str) -> None:
         """`what` is missing; `hf download` gets it."""
@@ -27,11 +27,35 @@ class MissingFiles(ScriptError, OSError):
         super().__init__(f"{what} {cause}: download it once with `hf download {download}`.", slug="missing-files")
 
 
+class DemandedFile(NamedTuple):
+    """A class method of transformers that gives what is in a file, which has no stand-in."""
+
+    owner: str
+    finder: str
+    file: str
+    what: str
+
+
+DEMANDED_FILES = {
+    "configuration_utils": DemandedFile("PreTrainedConfig", "_get_config_dict", "config.json", "configuration"),
+    "image_processing_base": DemandedFile(
+        "ImageProcessingMixin", "get_image_processor_dict", "preprocessor_config.json", "image processor"
+    ),
+    "feature_extraction_utils": DemandedFile(
+        "FeatureExtractionMixin", "get_feature_extractor_dict", "preprocessor_config.json", "feature extractor"
+    ),
+}
+
+
 def install(patches: Patches, note: Note, loop: TrainingLoop) -> None:
     """Do without weights until `patches` is left; `note(slug, name)` is told of each model."""
-    changes = {
+
+    def demanding(part: DemandedFile) -> Change:
+        return lambda module: _demand_file(patches, module, part)
+
+    changes = {f"transformers.{name}": demanding(part) for name, part in DEMANDED_FILES.items()}
+    changes |= {
         "transformers.modeling_utils": Checkpoints(patches, note, loop).install,
-        "transformers.configuration_utils": lambda module: _demand_configuration(patches, module),
         "transformers.tokenization_utils_base": lambda module: _demand_vocabulary(patches, module),
         "transformers.models.auto.tokenization_auto": lambda module: _demand_tokenizer(patches, module),
     }
@@ -99,19 +123,20 @@ class Checkpoints:
         return self._made[-1]
 
 
-def _demand_configuration(patches: Patches, module: Any) -> None:
-    find = module.PreTrainedConfig._get_config_dict.__func__
+def _demand_file(patches: Patches, module: Any, part: DemandedFile) -> None:
+    owner = getattr(module, part.owner)
+    find = getattr(owner, part.finder).__func__
 
-    def get_config_dict(cls: type, name: Any, **kwargs: Any) -> Any:
-        file = kwargs.get("_configuration_file", "config.json")
+    def find_or_say(cls: type, name: Any, **kwargs: Any) -> Any:
+        file = kwargs.get("_configuration_file", part.file)
         try:
             return find(cls, name, **kwargs)
         except OSError as error:
             if os.path.exists(name):
                 raise
-            raise MissingFiles(f"The configuration of {name} is", f"{name} {file}") from error
+            raise MissingFiles(f"The {part.what} of {name} is", f"{name} {file}") from error
 
-    patches.set(module.PreTrainedConfig, "_get_config_dict", classmethod(get_config_dict))
+    patches.set(owner, part.finder, classmethod(find_or_say))
 
 
 def _demand_vocabulary(patches: Patches, module: Any) -> None:
