@@ -38,6 +38,15 @@ def test_save_and_load(virtual_gpu, tmp_path):
     optimizer.step()
 
 
+def test_small_values_on_the_card(virtual_gpu, tmp_path):
+    """A counter on the card comes back with its value."""
+    torch.save({"step": torch.tensor(3, device="cuda")}, tmp_path / "state.pt")
+    loaded = torch.load(tmp_path / "state.pt")
+
+    assert loaded["step"].is_cuda
+    assert 3 == loaded["step"].item()
+
+
 def test_saving_takes_nothing(virtual_gpu, tmp_path):
     """Neither the card nor the disk holds the data."""
     model, _ = trained()
@@ -49,7 +58,16 @@ def test_saving_takes_nothing(virtual_gpu, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("map_location", "sizes"), [("cpu", []), (None, [64 * 64 * 4, 64 * 4]), ("cuda", [64 * 64 * 4, 64 * 4])]
+    ("map_location", "sizes"),
+    [
+        ("cpu", []),
+        ({"cuda:0": "cpu"}, []),
+        (lambda storage, location: storage, []),
+        (None, [64 * 64 * 4, 64 * 4]),
+        ("cuda", [64 * 64 * 4, 64 * 4]),
+        ({"cpu": "cuda:0"}, [64 * 64 * 4, 64 * 4]),
+        (lambda storage, location: storage.cuda(), [64 * 64 * 4, 64 * 4]),
+    ],
 )
 def test_map_location(virtual_gpu, tmp_path, map_location, sizes):
     """Loading takes the card's memory again, but not where it is mapped to the host."""

@@ -17,9 +17,11 @@ import torch
 from torch import nn
 
 from peaksight.records import Phase
+from peaksight.virtual_gpu.mapped import LARGE_NUMEL, untouched
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.torch_private import FakeTensor
 from peaksight.virtual_gpu.training_loop import TrainingLoop
+from peaksight.virtual_gpu.values import known_value
 
 TOKEN = b"peaksight saved checkpoint "
 
@@ -60,18 +62,31 @@ class SavedTensor:
     def of(tensor: torch.Tensor) -> "SavedTensor":
         """What is kept of `tensor`."""
         is_parameter = isinstance(tensor, nn.Parameter)
-        copied = None if isinstance(tensor, FakeTensor) else tensor.detach().clone()
+        known = known_value(tensor)
+        copied = None if known is None else known.detach().clone()
         values = None if isinstance(copied, FakeTensor) else copied  # of a mapped file
         return SavedTensor(tuple(tensor.shape), tensor.dtype, tensor.device, tensor.requires_grad, is_parameter, values)
 
     def restore(self, map_location: Any) -> torch.Tensor:
-        """A new tensor, on the device that `map_location` names, or where it was."""
-        device = self.device if not isinstance(map_location, (str, torch.device)) else torch.device(map_location)
+        """A new tensor, where `map_location` puts it: anything that `torch.load` takes."""
+        device = _location(self.device, map_location)
         if self.values is not None:
             tensor = self.values.to(device, copy=True)
+        elif device.type == "cpu" and torch.Size(self.shape).numel() >= LARGE_NUMEL:
+            tensor = untouched(self.shape, self.dtype)
         else:
             tensor = torch.empty(self.shape, dtype=self.dtype, device=device)
         return nn.Parameter(tensor, self.requires_grad) if self.is_parameter else tensor
+
+
+def _location(device: torch.device, map_location: Any) -> torch.device:
+    """Where `map_location` puts what was on `device`."""
+    if isinstance(map_location, (str, torch.device)):
+        return torch.device(map_location)
+    if isinstance(map_location, dict):
+        return torch.device(map_location.get(str(device), device))
+    mapped = None if map_location is None else map_location(torch.UntypedStorage(0), str(device))
+    return device if mapped is None else mapped.device
 
 
 class _Pickler(pickle.Pickler):
