@@ -65,6 +65,18 @@ def test_small_tables_of_a_module_are_real(virtual_gpu):
     assert [0.0, 0.5, 1.0, 1.5] == rope.cuda().angles.tolist()
 
 
+def test_copies_of_small_tables_are_real(virtual_gpu):
+    """`copy.deepcopy` works inside a module's `__init__`, as the metrics of torchmetrics use it."""
+
+    class Metric(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.counts = torch.arange(3)
+            self.defaults = copy.deepcopy(self.counts)
+
+    assert [0, 1, 2] == Metric().defaults.tolist()
+
+
 def test_host_memory_of_a_large_model(virtual_gpu):
     """A matrix of 4 GiB costs no host memory, while it is made and initialised, on the CPU or on the card."""
     before = peak_of_host_bytes()

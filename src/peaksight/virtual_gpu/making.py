@@ -5,6 +5,8 @@ inside `Module.__init__` is taken for a parameter when it is uninitialised (`tor
 """
 
 import sys
+from collections.abc import Sequence
+from math import prod
 from types import FrameType
 from typing import Any
 
@@ -30,16 +32,18 @@ LARGE_NUMEL = 1 << 16
 
 def is_parameter_in_the_making(func: Any, args: tuple) -> bool:
     """Whether the result of the CPU factory call `func(*args)` should be fake."""
-    if func in UNINITIALISED:
-        return _numel(args) > 0 and _inside_module_init()  # torch.load makes its tensors from empty ones
+    if func in UNINITIALISED:  # torch.load makes its tensors from empty(0), copy.deepcopy from new_empty([])
+        return _numel(args) > 0 and len(_size(args)) > 0 and _inside_module_init()
     return func in INITIALISED and _numel(args) >= LARGE_NUMEL and _inside_module_init()
 
 
+def _size(args: tuple) -> Sequence[Any]:
+    """The size among the first arguments; of `eye(n, m)` and `empty_like(tensor)` those arguments."""
+    return next((size for size in args[:2] if isinstance(size, (list, tuple))), args[:2])
+
+
 def _numel(args: tuple) -> int:
-    numel = 1
-    for size in args[0] if args and isinstance(args[0], (list, tuple)) else args[:2]:
-        numel *= size if isinstance(size, int) else 1
-    return numel
+    return prod(size for size in _size(args) if isinstance(size, int))
 
 
 def _inside_module_init() -> bool:
