@@ -57,6 +57,16 @@ def test_ways_to_the_card(virtual_gpu, make):
     assert 16 in requested(virtual_gpu.ledger.births)
 
 
+@pytest.mark.parametrize("make", ON_THE_CARD)
+def test_ways_to_the_card_in_inference_mode(virtual_gpu, make):
+    """So it is where autograd does not take operators apart."""
+    with torch.inference_mode():
+        tensor = make()
+
+    assert torch.device("cuda", 0) == tensor.device
+    assert (torch.float32, (4,)) == (tensor.dtype, tuple(tensor.shape))
+
+
 def test_with_a_device(virtual_gpu):
     """Inside `with torch.device("cuda")` everything is made on the card, and parameters are."""
     with torch.device("cuda"), births_on(virtual_gpu) as births:

@@ -26,6 +26,7 @@ from peaksight.virtual_gpu.torch_private import (
 )
 
 aten = torch.ops.aten
+TO_DEVICE = ("device", "dtype", "non_blocking", "copy", "memory_format")
 
 
 class Observer(Protocol):
@@ -82,6 +83,8 @@ class VirtualGpuMode(FakeTensorMode):
 
     def _dispatch(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         kwargs = dict(kwargs) if kwargs else {}
+        if func is aten.to.device:  # which asks for a device by position, where autograd does not take it apart
+            args, kwargs = args[:1], dict(zip(TO_DEVICE, args[1:], strict=False)) | kwargs
         if "device" in kwargs:
             kwargs["device"] = self._own(for_python(kwargs["device"]))
         if self._nested:
