@@ -73,6 +73,15 @@ def test_stand_ins(virtual_gpu, read, stand_in):
     assert "test_values.py:" in noted.what
 
 
+def test_formatted_values(virtual_gpu):
+    """A tensor of one value is formatted as that value, known or not; others only without a format."""
+    known, unknown = torch.tensor(2.5).cuda(), torch.nn.Linear(1, 1).cuda().weight.sum()
+
+    assert "2.500 1.0" == f"{known:.3f} {unknown:.1f}"
+    with pytest.raises(TypeError, match="unsupported format string"):
+        f"{torch.ones(2, device='cuda'):.3f}"
+
+
 def test_loss_of_a_model(virtual_gpu):
     """A loss can be logged and formatted."""
     loss = nn.Linear(4, 1).cuda()(torch.ones(2, 4, device="cuda")).mean()

@@ -31,6 +31,7 @@ def install(patches: Patches, ledger: Ledger, approximations: Approximations, li
     _follow_storages(patches, ledger)
     _follow_streams(patches, ledger, approximations, lines)
     _keep_buffers_on_host(patches)
+    patches.set(FakeTensor, "__format__", _format)
     patches.callback(torch.set_default_device, default_device())
     _run_eagerly(patches, approximations, lines)
     # Libraries ask `isinstance(x, torch._subclasses.FakeTensor)` to find out that they are being traced, and skip
@@ -55,6 +56,13 @@ def _answer_device(patches: Patches) -> None:
     patches.set(
         FakeTensor, "get_device", lambda tensor: -1 if tensor.fake_device.index is None else tensor.fake_device.index
     )
+
+
+def _format(tensor: Any, spec: str) -> str:
+    """`f"{loss:.3f}"` formats the value of a tensor that has one, which `Tensor.__format__` denies subclasses."""
+    if tensor.dim() == 0 and not tensor.is_meta:
+        return format(tensor.detach().item(), spec)
+    return object.__format__(tensor, spec)
 
 
 def _answer_addresses(patches: Patches, ledger: Ledger) -> None:
