@@ -4,6 +4,7 @@ An example of `Wide` takes 64 MiB, in blocks of one size that no cache can serve
 division, wherever the search comes from.
 """
 
+import gc
 import importlib
 
 import pytest
@@ -21,6 +22,14 @@ WIDTH = 8 * MIB
 EXAMPLE_BYTES = 2 * WIDTH * 4
 LARGEST = 14
 USABLE_BYTES = GIB
+
+
+@pytest.fixture(autouse=True)
+def frozen():
+    """Searches collect garbage before each trial: not that of everything that the tests have imported."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 class Wide(nn.Module):
