@@ -228,15 +228,15 @@ class Ledger:
             self.steps.append(self._step_peak(step, complete=False))
 
     def begin_step_anew(self) -> None:
-        """What came so far in this step is not to be in its peaks."""
-        self._step_allocated_bytes = self.allocator.allocated_bytes
-        self._step_reserved_bytes = self.allocator.reserved_bytes
-        self._num_alloc_retries = 0
+        """What came so far in this step is not to be in its peaks: those are from the next allocation on."""
+        self._step_allocated_bytes = self._step_reserved_bytes = self._num_alloc_retries = 0
 
     def _begin_step(self) -> None:
         self._first_tick = self._tick + 1
         self._backward_began: list[int] = []
-        self.begin_step_anew()
+        self._step_allocated_bytes = self.allocator.allocated_bytes
+        self._step_reserved_bytes = self.allocator.reserved_bytes
+        self._num_alloc_retries = 0
 
     def _step_peak(self, step: int, *, complete: bool) -> StepPeak:
         return StepPeak(
