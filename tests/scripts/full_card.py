@@ -54,6 +54,17 @@ def halve():
             torch.cuda.empty_cache()
 
 
+def exhaust():
+    """Try smaller batches until none is left."""
+    kept, size = torch.empty(900 * MIB, dtype=torch.uint8, device="cuda"), 8
+    while size:
+        try:
+            train(size)
+        except torch.OutOfMemoryError:
+            size //= 2
+    raise RuntimeError(f"nothing fits beside {kept.numel()} bytes")
+
+
 def advise(code=1):
     """Tell the person what to do, and end."""
     try:

@@ -39,6 +39,13 @@ def test_what_is_caught_and_followed_by_nothing_is_the_failure(exit_code):
     assert (report.oom.requested_bytes, report.caught_ooms) == (480 * MIB, 0)
 
 
+def test_a_search_that_finds_nothing_fails_with_the_last_that_it_tried():
+    """Although its last words are about something else."""
+    report = report_on("exhaust")
+
+    assert (report.oom.requested_bytes, report.caught_ooms) == (32 * MIB, 3)
+
+
 def test_so_much_more_memory_ends_the_retries():
     """A card that is full in every step; 4 MiB less than the head room do not end that."""
     retries = report_on("retry").retries
