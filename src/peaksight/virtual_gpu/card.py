@@ -11,7 +11,7 @@ from peaksight.allocator.caching import CachingAllocator
 from peaksight.allocator.device import DeviceOutOfMemory
 from peaksight.allocator.settings_parser import settings_from_environment
 from peaksight.gpus import Room
-from peaksight.records import Phase, Role, StepPeak
+from peaksight.records import Phase, StepPeak
 from peaksight.virtual_gpu import (
     backward,
     copies,
@@ -52,11 +52,11 @@ from peaksight.virtual_gpu.ledger import Ledger
 from peaksight.virtual_gpu.mode import VirtualGpuMode
 from peaksight.virtual_gpu.modules import Parameters
 from peaksight.virtual_gpu.patches import Patches
-from peaksight.virtual_gpu.results import device_storages, may_allocate, may_resize, on_card, takes_no_tensor
+from peaksight.virtual_gpu.results import device_storages, may_allocate, may_resize, on_card
+from peaksight.virtual_gpu.roles import Roles
 from peaksight.virtual_gpu.runtime_errors import INVALID_DEVICE, runtime_error
 from peaksight.virtual_gpu.script.other_processes import call_in_forked, refuse_card, refuse_used_card
 from peaksight.virtual_gpu.source_lines import Lines, SourceLines
-from peaksight.virtual_gpu.torch_private import FakeTensor
 from peaksight.virtual_gpu.training_loop import TrainingLoop
 from peaksight.virtual_gpu.trials import is_trial
 from peaksight.virtual_gpu.worst_batch import WorstBatches
@@ -95,6 +95,7 @@ class VirtualGpu:
         if max_failures == 0:
             self.ledger.lift_limit()
         self.loop = TrainingLoop(max_steps=max_steps, on_step_end=self._end_step, on_trial=self._end_trial)
+        self._roles = Roles(self.ledger, self.loop)
         self._on_step = on_step
         self._files = files or saving.RealFiles()
         self._record = record
@@ -173,18 +174,12 @@ class VirtualGpu:
 
     def _note_results(self, func: Any, args: tuple, out: Any) -> None:
         if may_allocate(func):
-            role = Role.INPUT if self._is_input(func, args) else Role.UNMARKED
+            role, module = self._roles.of(func, args)
             for storage in device_storages(func, out, self.made_up):
-                self.ledger.born(storage, func.name(), role)
+                self.ledger.born(storage, func.name(), role, module)
         elif may_resize(func):
             for storage in device_storages(func, out, self.made_up):
                 self.ledger.resized(storage, func.name())
-
-    def _is_input(self, func: Any, args: tuple) -> bool:
-        """Data that arrives from the host, or is made outside of any module from nothing."""
-        if func is torch.ops.aten._to_copy.default:
-            return not isinstance(args[0], FakeTensor)
-        return not self.loop.is_running and self.loop.phase in (Phase.INIT, Phase.FORWARD) and takes_no_tensor(func)
 
     def lacks(self, device: torch.device) -> None:
         """The script asks for another card than the first."""

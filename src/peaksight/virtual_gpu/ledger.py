@@ -60,11 +60,16 @@ class Ledger:
 
     # Storages of tensors.
 
-    def born(self, storage: Any, op: str, role: Role = Role.UNMARKED) -> None:
-        """Give `storage` a block unless it has one; storages of zero bytes get none, as on the card."""
+    def born(self, storage: Any, op: str, role: Role = Role.UNMARKED, module: str = "") -> None:
+        """Give `storage` a block unless it has one; storages of zero bytes get none, as on the card.
+
+        It belongs to `module`, or else to the one that is running.
+        """
         key, num_bytes = storage._cdata, storage.nbytes()
         if num_bytes and key not in self._alive:
-            self._alive[key] = (self._watch(storage, key), self.allocate(num_bytes, op, role))
+            birth = self.allocate(num_bytes, op, role)
+            birth.module = module or birth.module
+            self._alive[key] = (self._watch(storage, key), birth)
 
     def resized(self, storage: Any, op: str) -> None:
         """A storage changed its size: its old block is freed after the new one was taken."""

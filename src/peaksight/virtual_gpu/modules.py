@@ -41,6 +41,12 @@ class Parameters:
                     self._all[parameter] = self._tree.path_of(child)
             self.mark()
 
+    def add_optimized(self, optimizer: torch.optim.Optimizer) -> None:
+        """What an optimizer trains is a parameter, although it may be a plain tensor with `requires_grad`."""
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                self._all.setdefault(parameter, "")
+
     def mark(self) -> None:
         """Say of every storage that holds a parameter, a gradient or a buffer what it is."""
         for parameter, module in self._all.items():

@@ -60,6 +60,7 @@ class _Stepping:
         self._loop, self._parameters = loop, parameters
 
     def begin(self, optimizer: Any, args: tuple, kwargs: dict) -> None:
+        self._parameters.add_optimized(optimizer)
         self._parameters.mark()
         self._loop.enter(Phase.OPTIMIZER)
 

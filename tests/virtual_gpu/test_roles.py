@@ -1,0 +1,107 @@
+"""What a tensor is for, where that shows when it is made."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from peaksight.records import Role
+
+from .cards import births_on, by_role
+
+pytestmark = pytest.mark.torch
+
+FLOATS = 1024  # of 4 bytes
+
+
+def roles_of(gpu, make):
+    """The roles of the blocks that `make()` takes."""
+    with births_on(gpu) as births:
+        kept = make()
+    assert kept is not None
+    return [birth.role for birth in births]
+
+
+@pytest.mark.parametrize(
+    "prepare",
+    [
+        lambda batch: batch.float(),
+        lambda batch: (batch.float() - 0.5) / 2,
+        lambda batch: batch + torch.randn_like(batch),
+        lambda batch: torch.cat([batch, torch.zeros(4, device="cuda")]),
+        lambda batch: batch[torch.randperm(len(batch), device="cuda")],
+        lambda batch: torch.cumprod(1 - torch.linspace(0, 1, 8, device="cuda"), 0),
+    ],
+)
+def test_data_made_from_inputs(virtual_gpu, prepare):
+    """What is made outside of any module from inputs or nothing is an input, also between two steps."""
+    batch = torch.ones(FLOATS, dtype=torch.half).cuda()
+    nn.Linear(1, 1).cuda()(torch.ones(1, 1, device="cuda"))
+
+    assert {Role.INPUT} == set(roles_of(virtual_gpu, lambda: prepare(batch))) - {Role.WORKSPACE}
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda batch, model: model(batch),
+        lambda batch, model: model(batch).detach() + batch,
+        lambda batch, model: batch * model.weight.sum(),
+        lambda batch, model: batch.requires_grad_() * 2,
+    ],
+)
+def test_activations_are_no_inputs(virtual_gpu, compute):
+    """What a model, its weights or autograd has a part in is not."""
+    batch, model = torch.ones(4, 4).cuda(), nn.Linear(4, 4).cuda()
+
+    assert Role.INPUT not in roles_of(virtual_gpu, lambda: compute(batch, model))
+
+
+def averages_by_deepcopy(model):
+    """As `timm.utils.ModelEma` starts."""
+    return copy.deepcopy(model).requires_grad_(False)
+
+
+def averages_by_clone(model):
+    """As a hand-written EMA starts."""
+    return [parameter.detach().clone() for parameter in model.parameters()]
+
+
+@torch.no_grad()
+def averages_without_gradient(model):
+    """The same, of parameters as they are."""
+    return [parameter.clone() for parameter in model.parameters()]
+
+
+@pytest.mark.parametrize("average", [averages_by_deepcopy, averages_by_clone, averages_without_gradient])
+def test_averages_of_parameters(virtual_gpu, average):
+    """A copy of the parameters is as large as they are, counts as such and names their modules."""
+    model = nn.Sequential(nn.Linear(FLOATS, 1, bias=False), nn.Linear(FLOATS, 1, bias=False)).cuda()
+    with births_on(virtual_gpu) as births:
+        averages = average(model)
+
+    assert averages
+    assert 2 * 2 * FLOATS * 4 == by_role(virtual_gpu, Role.PARAMETER)
+    assert ["Sequential.0", "Sequential.1"] == [birth.module for birth in births]
+
+
+def test_averages_in_single_precision(virtual_gpu):
+    """An average of half-precision parameters may be wider than they are."""
+    model = nn.Linear(FLOATS, 1, bias=False).half().cuda()
+    average = [parameter.detach().float() for parameter in model.parameters()]
+
+    assert [torch.float32] == [tensor.dtype for tensor in average]
+    assert 2 * FLOATS + 4 * FLOATS == by_role(virtual_gpu, Role.PARAMETER)
+
+
+def test_plain_tensors_that_are_trained(virtual_gpu):
+    """A tensor with `requires_grad` is a parameter once an optimizer has it, with a gradient and two moments."""
+    image = torch.randn(FLOATS, device="cuda", requires_grad=True)
+    optimizer = torch.optim.Adam([image])
+    image.square().sum().backward()
+    optimizer.step()
+
+    assert 4 * FLOATS == by_role(virtual_gpu, Role.PARAMETER)
+    assert 4 * FLOATS == by_role(virtual_gpu, Role.GRADIENT)
+    assert 2 * 4 * FLOATS == by_role(virtual_gpu, Role.OPTIMIZER_STATE)
