@@ -6,7 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from .cards import births_on, requested
+from peaksight.virtual_gpu.script import Scratch
+
+from .cards import births_on, h100, requested
 
 pytestmark = pytest.mark.torch
 
@@ -98,6 +100,37 @@ def test_buffers_in_memory(virtual_gpu):
         buffer.seek(0)
 
         assert torch.load(buffer).is_cuda
+
+
+def by_path(path):
+    """`torch.save(model, path)`."""
+    torch.save(torch.empty(1 << 20, device="cuda"), path)
+
+
+def to_an_open_file(path):
+    """`torch.save(model, file)`."""
+    with open(path, "wb") as file:
+        by_path(file)
+
+
+def by_way_of_a_buffer(path):
+    """As lightning saves, to have the file whole or not at all."""
+    buffer = io.BytesIO()
+    by_path(buffer)
+    with open(path, "wb") as file:
+        file.write(buffer.getvalue())
+
+
+@pytest.mark.parametrize("save", [by_path, to_an_open_file, by_way_of_a_buffer])
+def test_size_of_a_checkpoint(tmp_path, monkeypatch, save):
+    """However a checkpoint of 4 MiB comes into its file, it is listed with its real size."""
+    monkeypatch.chdir(tmp_path)
+    with Scratch() as scratch, h100(files=scratch):
+        save("model.pt")
+    (written,) = scratch.writes()
+
+    assert "model.pt" == written.path
+    assert 4 << 20 <= written.bytes < (4 << 20) + 1000
 
 
 def test_real_files_are_read(virtual_gpu, tmp_path):

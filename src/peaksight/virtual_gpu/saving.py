@@ -32,8 +32,8 @@ class Files(Protocol):
     def redirect_read(self, path: Any) -> str:
         """Where to read what the script sees at `path`, by other means than `open`."""
 
-    def declare(self, path: Any, num_bytes: int) -> None:
-        """The file just written at `path` would have `num_bytes` in a real run."""
+    def declare(self, token: bytes, num_bytes: int) -> None:
+        """A file that begins with `token` has `num_bytes` in its place in a real run."""
 
 
 class RealFiles:
@@ -43,7 +43,7 @@ class RealFiles:
         """Where it is."""
         return os.fspath(path)
 
-    def declare(self, path: Any, num_bytes: int) -> None:
+    def declare(self, token: bytes, num_bytes: int) -> None:
         """Nobody asks."""
 
 
@@ -154,7 +154,7 @@ class Checkpoints:
     """What the run has saved, by the token in its file."""
 
     def __init__(self, files: Files, loop: TrainingLoop) -> None:
-        """`files` is told the size of each file of a real run."""
+        """`files` is told how large in a real run what each token stands for is."""
         self._files, self._loop = files, loop
         self._saved: dict[bytes, Checkpoint] = {}
 
@@ -164,12 +164,12 @@ class Checkpoints:
             checkpoint = Checkpoint.of(obj)
         token = TOKEN + uuid4().hex.encode()
         self._saved[token] = checkpoint
+        self._files.declare(token, checkpoint.num_bytes)
         if hasattr(f, "write"):
             f.write(token)
             return
         with open(f, "wb") as file:
             file.write(token)
-        self._files.declare(f, checkpoint.num_bytes)
 
     def loader(self, load: Callable) -> Callable:
         """`torch.load`: a checkpoint of this run, else what `load` reads."""

@@ -80,7 +80,7 @@ def test_redirected_and_declared_writes(home):
         real = scratch.redirect_write("best.pt")
         with open(real, "w") as file:
             file.write("stand-in")
-        scratch.declare("best.pt", 1000)
+        scratch.declare(b"stand-in", 1000)
 
         assert "stand-in" == Path("best.pt").read_text()
         assert real == scratch.redirect_read(home / "best.pt")
@@ -89,16 +89,21 @@ def test_redirected_and_declared_writes(home):
     assert [("best.pt", "written", 1000)] == listed(scratch)
 
 
-def test_a_declared_size_follows_the_file(home):
-    """It moves with a rename, and goes when the file is written again."""
+def test_a_declared_size_follows_what_stands_for_it(home):
+    """It goes with a rename and a copy, counts beside what comes after it, and goes when the file is written again."""
     with Scratch() as scratch:
-        for name in ("a.tmp", "b.pt"):
-            Path(scratch.redirect_write(name)).write_text("stand-in")
-            scratch.declare(name, 1000)
+        scratch.declare(b"stand-in", 1000)
+        for name in ("a.tmp", "b.pt", "c.pt"):
+            Path(name).write_bytes(b"stand-in")
         os.replace("a.tmp", "a.pt")
         Path("b.pt").write_text("small")
+        shutil.copy("c.pt", "d.pt")
+        with open("d.pt", "a") as file:
+            file.write("more")
 
-    assert [("a.pt", "written", 1000), ("b.pt", "written", 5)] == listed(scratch)
+    assert [("a.pt", 1000), ("b.pt", 5), ("c.pt", 1000), ("d.pt", 1004)] == [
+        (name, size) for name, _, size in listed(scratch)
+    ]
 
 
 def test_a_redirected_write_fails_as_a_real_one(home):

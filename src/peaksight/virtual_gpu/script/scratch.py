@@ -76,17 +76,16 @@ class Scratch:
         with trusted:
             return self._overlay.backing(logical_path(self._overlay, path))
 
-    def declare(self, path: Any, num_bytes: int) -> None:
-        """Say that the file just written at `path` would have `num_bytes` in a real run."""
-        with trusted:
-            journal.record(self._overlay.root, "declared", *self._identity(self.redirect_read(path)), num_bytes)
+    def declare(self, token: bytes, num_bytes: int) -> None:
+        """Say that `token`, which a file begins with, has the place of `num_bytes` in a real run."""
+        journal.record(self._overlay.root, "declared", token.hex(), num_bytes)
 
     def writes(self) -> tuple[ScratchWrite, ...]:
         """What was written and deleted, by name; a rename of the person's file is one of each."""
         if self._final_writes is not None:
             return self._final_writes
         with trusted:
-            declared = {tuple(identity): size for *identity, size in journal.records(self._overlay.root, "declared")}
+            declared = {bytes.fromhex(token): size for token, size in journal.records(self._overlay.root, "declared")}
             written = [(path, "written", self._size(path, declared)) for path in self._overlay.changed()]
             deleted = [(path, "deleted", 0) for path in self._overlay.hidden()]
             named = sorted((self._name(path), kind, size) for path, kind, size in written + deleted)
@@ -110,12 +109,18 @@ class Scratch:
     def _name(self, path: str) -> str:
         return path.removeprefix(self._home.rstrip("/") + "/")
 
-    def _size(self, path: str, declared: dict[tuple[int, ...], int]) -> int:
+    def _size(self, path: str, declared: dict[bytes, int]) -> int:
+        if path.endswith("/"):
+            return 0
         upper = self._overlay.upper_path(path)
-        return 0 if path.endswith("/") else declared.get(self._identity(upper), os.lstat(upper).st_size)
+        size = os.lstat(upper).st_size
+        token = next(filter(_head(upper, declared).startswith, declared), b"")
+        return size - len(token) + declared.get(token, 0)
 
-    @staticmethod
-    def _identity(path: str) -> tuple[int, ...]:
-        """Tells a file from others through renames, and from what it was before it was written again."""
-        status = os.lstat(path)
-        return status.st_ino, status.st_size, status.st_mtime_ns
+
+def _head(path: str, declared: dict[bytes, int]) -> bytes:
+    """As much of the file as the longest token has; nothing of what is no file."""
+    if not declared or os.path.islink(path) or not os.path.isfile(path):
+        return b""
+    with open(path, "rb") as file:
+        return file.read(max(map(len, declared)))
