@@ -5,7 +5,7 @@ from dataclasses import replace
 from peaksight.attribution.live_set import live_at_peak
 from peaksight.attribution.verdict import judge
 from peaksight.gpus import Room, outside_the_allocator
-from peaksight.records import Action, Capture, Peak, Phase, Report, StepReport
+from peaksight.records import Action, Capture, NotReached, Peak, Phase, Report, StepReport
 
 SCHEMA = "peaksight.report/1"
 
@@ -30,7 +30,8 @@ def build_report(capture: Capture, room: Room, unlimited: Capture | None = None)
         live_at_peak=live_at_peak(whole),
         findings=None,
         not_simulated=whole.not_simulated + outside_the_allocator(room),
-        not_reached=None,
+        not_reached=_places(whole.not_reached),
+        not_reached_lines=whole.not_reached or (),
         writes=whole.writes,
         finished=whole.finished,
         script_exit=capture.script_exit,
@@ -59,6 +60,10 @@ def _peak(capture: Capture, room: Room) -> Peak:
         phase=maker.phase if maker else Phase.OTHER,
         at=maker.source if maker else "",
     )
+
+
+def _places(lines: tuple[NotReached, ...] | None) -> tuple[str, ...] | None:
+    return None if lines is None else tuple(line.at for line in lines)
 
 
 def _steps(capture: Capture) -> tuple[StepReport, ...]:

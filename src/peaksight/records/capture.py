@@ -148,6 +148,18 @@ class Approximation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NotReached:
+    """Device work that the run did not get to, in or after the training loop.
+
+    `at` is its line (`train.py:214`), `text` the line's condition, loop or statement (`if step % 100 == 0`), or the
+    name of a method that a library did not call (`validation_step`).
+    """
+
+    at: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScratchWrite:
     """A change that was kept from the person's files.
 
@@ -183,7 +195,7 @@ class Capture:
 
     `calls` are in order of their ticks, and `failures` in theirs; `fatal` is the index of the failure that ended the
     run, None if the script got over all of them. `outside_bytes` is the most that the process held outside the
-    allocator, beside its context.
+    allocator, beside its context. `not_reached` is None where nothing could look for it.
     """
 
     argv: tuple[str, ...]
@@ -205,3 +217,4 @@ class Capture:
     failures: tuple[Failure, ...] = ()
     fatal: int | None = None
     outside_bytes: int = 0
+    not_reached: tuple[NotReached, ...] | None = None

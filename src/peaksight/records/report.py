@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from peaksight.records.capture import Approximation, Category, Phase, ScratchWrite
+from peaksight.records.capture import Approximation, Category, NotReached, Phase, ScratchWrite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,9 @@ class Retries:
 class Report:
     """One answer. `fits` is None for "likely, but something at the peak is unknown".
 
-    `findings` and `not_reached` are None: nothing looks for them yet, which is not the same as none found.
+    `findings` is None: nothing looks for them yet, which is not the same as none found. `not_reached` names the lines
+    (`train.py:214`) whose device work the peak is without, and is None where nothing could look for them;
+    `not_reached_lines` has the same ones with what they say.
     `torch` is the installed release, `device_rules` the build whose kernel and workspace rules were used.
     `caught_ooms` counts the failures that the script got over; `retries` is None when the card was never full.
     """
@@ -107,10 +109,11 @@ class Report:
     live_at_peak: tuple[Holder, ...]
     findings: None
     not_simulated: tuple[Approximation, ...]
-    not_reached: None
+    not_reached: tuple[str, ...] | None
     writes: tuple[ScratchWrite, ...]
     finished: str
     script_exit: int
     seconds: float
     caught_ooms: int = 0
     retries: Retries | None = None
+    not_reached_lines: tuple[NotReached, ...] = ()

@@ -4,6 +4,8 @@ from peaksight.records import WITHOUT_ANSWER, OutOfMemory, Peak, Phase, Report, 
 from peaksight.reporting.rows import by_category
 from peaksight.units import format_bytes
 
+NOT_REACHED = "Not reached by the run, so not in the peak"
+
 _NUM_CATEGORIES = 3
 
 _WHEN = {

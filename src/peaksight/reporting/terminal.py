@@ -9,10 +9,11 @@ from rich.text import Text
 from peaksight.records import Report
 from peaksight.reporting.bars import Glyphs, glyphs_for, memory_bar, share_bar
 from peaksight.reporting.rows import by_category, by_place, ends
-from peaksight.reporting.sentences import blocks, failure_lines, footer, peak_lines, verdict
+from peaksight.reporting.sentences import NOT_REACHED, blocks, failure_lines, footer, peak_lines, verdict
 from peaksight.units import format_bytes
 
 NUM_HOLDERS = 10
+NUM_NOT_REACHED = 10
 NUM_WRITES = 5
 NUM_STEPS = 8
 MAX_WIDTH = 120
@@ -56,6 +57,8 @@ class _Page:
         if report.live_at_peak:
             yield "Alive at the peak", self._categories()
             yield "Largest holders", self._holders()
+        if report.not_reached_lines:
+            yield NOT_REACHED, self._not_reached()
         if report.not_simulated:
             yield "Not simulated", self._not_simulated()
         if report.writes:
@@ -103,6 +106,15 @@ class _Page:
             table.add_row(*self._sizes(row.bytes), row.category_words, module, row.source)
         if others:
             table.add_row(*self._sizes(sum(row.bytes for row in others)), f"{len(others)} others", "", "", style="dim")
+        return table
+
+    def _not_reached(self) -> Table:
+        lines = self.report.not_reached_lines
+        table = _table("<", "<")
+        for line in lines[:NUM_NOT_REACHED]:
+            table.add_row(Text(line.at), Text(line.text, overflow="fold"))
+        if others := lines[NUM_NOT_REACHED:]:
+            table.add_row(f"{len(others)} others", "", style="dim")
         return table
 
     def _not_simulated(self) -> Table:

@@ -5,7 +5,7 @@ import pytest
 from helpers import allocation_of, capture_of, failure_of, step_of
 from peaksight.attribution import build_report
 from peaksight.gpus import find_card, room_on
-from peaksight.records import Action, AllocatorCall, Phase
+from peaksight.records import Action, AllocatorCall, NotReached, Phase
 from peaksight.units import GIB, MIB
 
 H100 = room_on(find_card("h100-80gb"))
@@ -65,6 +65,17 @@ def test_what_nothing_computes_is_null():
 
     assert report.findings is None
     assert report.not_reached is None
+
+
+def test_what_was_not_reached_is_of_the_whole_run():
+    """One that a failure ended early reached less."""
+    lines = NotReached(at="train.py:7", text="torch.save(x)"), NotReached(at="train.py:9", text="evaluate()")
+    failures = {"failures": (failure_of(MIB, tick=0),), "fatal": 0, "finished": "failed"}
+    report = build_report(capture_of(not_reached=lines, **failures), H100, capture_of(not_reached=lines[1:]))
+
+    assert report.not_reached == ("train.py:9",)
+    assert report.not_reached_lines == lines[1:]
+    assert build_report(capture_of(not_reached=()), H100).not_reached == ()
 
 
 def test_a_script_that_never_uses_the_card_has_an_empty_peak():

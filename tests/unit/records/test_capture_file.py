@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from helpers import allocation_of, capture_of, step_of
 from peaksight.errors import CaptureFileError
 from peaksight.gpus import Room, find_card, room_on
-from peaksight.records import Approximation, Capture, ScratchWrite
+from peaksight.records import Approximation, Capture, NotReached, ScratchWrite
 from peaksight.records.capture_file import VERSION, read_capture_file, write_capture_file
 
 DATA = Path(__file__).parents[2] / "data" / "captures"
@@ -25,6 +25,7 @@ CAPTURE = capture_of(
     steps=(step_of(1, 0, 5, backward_began=(2, 3)),),
     not_simulated=(Approximation(slug="values", what="1 value", bytes=None),),
     writes=(ScratchWrite(path="out/", bytes=0),),
+    not_reached=(NotReached(at="train.py:9", text="if step % 100 == 0"),),
 )
 QUICK = settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 

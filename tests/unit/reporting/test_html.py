@@ -6,9 +6,9 @@ from html.parser import HTMLParser
 import pytest
 
 from helpers import holder_of, oom_of, peak_of, report_of
-from peaksight.records import Approximation, Category, Gpu, ScratchWrite, StepReport
+from peaksight.records import Approximation, Category, Gpu, NotReached, ScratchWrite, StepReport
 from peaksight.reporting.html import report_to_html
-from peaksight.reporting.sentences import footer, verdict
+from peaksight.reporting.sentences import NOT_REACHED, footer, verdict
 from peaksight.units import GIB, MIB, format_bytes
 
 HOSTILE = "<script>alert('1')</script>"
@@ -30,6 +30,7 @@ REPORT = report_of(
     ),
     steps=tuple(StepReport(peak_allocated_bytes=n * GIB, peak_reserved_bytes=n * GIB + 64 * MIB) for n in (5, 8, 8)),
     not_simulated=(Approximation(slug="values", what="1 value was read", bytes=None),),
+    not_reached_lines=(NotReached(at="train.py:214", text="if step % 100 == 0"),),
     writes=(ScratchWrite(path="out/model.pt", bytes=474 * MIB),),
 )
 
@@ -68,6 +69,7 @@ def hostile_report():
         peak=peak_of(GIB, reserved_bytes=GIB, at=f"{HOSTILE}.py:1"),
         oom=oom_of(GIB, message=HOSTILE, at=HOSTILE),
         not_simulated=(Approximation(slug=HOSTILE, what=HOSTILE, bytes=None),),
+        not_reached_lines=(NotReached(at=HOSTILE, text=HOSTILE),),
         writes=(ScratchWrite(path=HOSTILE, bytes=1),),
     )
 
@@ -91,6 +93,7 @@ def hostile_report():
         "3.00 GiB 37.5 % train.py:99",
         "(outside the script)",
         "unknown 1 value was read values",
+        f"{NOT_REACHED} train.py:214 if step % 100 == 0",
         "474.00 MiB out/model.pt",
         *footer(REPORT),
     ],

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from golden_files import compare_golden
 from helpers import holder_of, oom_of, peak_of, report_of
-from peaksight.records import Approximation, Category, Gpu, Phase, ScratchWrite, StepReport
+from peaksight.records import Approximation, Category, Gpu, NotReached, Phase, ScratchWrite, StepReport
 from peaksight.reporting import render_report
 from peaksight.units import GIB, MIB, format_bytes
 
@@ -56,6 +56,10 @@ def gpt2_on_a_small_card():
         not_simulated=(
             Approximation(slug="context-estimated", what="CUDA context of Tesla T4: not measured", bytes=157 * MIB),
             Approximation(slug="loaded-kernels", what="kernels that CUDA loads as the job runs", bytes=None),
+        ),
+        not_reached_lines=(
+            NotReached(at="causal_lm.py:104", text="if step % 100 == 0"),
+            NotReached(at="causal_lm.py:107", text="torch.save(model.state_dict(), args.out)"),
         ),
         writes=(ScratchWrite(path="out/checkpoint-3/model.safetensors", bytes=474 * MIB),),
     )
@@ -131,6 +135,16 @@ def test_a_script_without_device_memory_is_one_sentence():
 
     assert page.startswith("Nothing to predict")
     assert "Alive at the peak" not in page
+
+
+def test_ten_lines_and_the_others():
+    """What is beyond ten is counted."""
+    lines = tuple(NotReached(at=f"train.py:{line}", text="if [step]") for line in range(100, 112))
+    page = printed(report_of(holder_of(GIB, Category.INPUT), not_reached_lines=lines))
+
+    assert "train.py:109  if [step]" in page
+    assert "train.py:110" not in page
+    assert "2 others" in page
 
 
 def test_brackets_in_the_names_of_files_are_text():
