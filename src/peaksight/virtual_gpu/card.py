@@ -59,6 +59,7 @@ from peaksight.virtual_gpu.script.other_processes import call_in_forked, refuse_
 from peaksight.virtual_gpu.source_lines import Lines, SourceLines
 from peaksight.virtual_gpu.training_loop import TrainingLoop
 from peaksight.virtual_gpu.trials import is_trial
+from peaksight.virtual_gpu.unreached import Lookout
 from peaksight.virtual_gpu.worst_batch import WorstBatches
 
 
@@ -76,14 +77,15 @@ class VirtualGpu:
         worst_batch: bool = False,
         on_step: Callable[[StepPeak], None] | None = None,
         files: saving.Files | None = None,
+        lookout: Lookout | None = None,
         record: bool = True,
     ) -> None:
         """The card of `room` with nothing on it.
 
         After `max_failures` allocations that it could not serve it has no limit any more. Source lines are named
-        relative to `script_dir`; `on_step` sees each step end; `files` is where the script's files are. With
-        `worst_batch`, DataLoaders give the longest samples. Without `record` nothing is counted: the bare cost of
-        running on fake tensors.
+        relative to `script_dir`; `on_step` sees each step end, as does `lookout`, from inside of the loop;
+        `files` is where the script's files are. With `worst_batch`, DataLoaders give the longest samples. Without
+        `record` nothing is counted: the bare cost of running on fake tensors.
         """
         self.room = room
         self.rules = rules
@@ -97,6 +99,7 @@ class VirtualGpu:
         self.loop = TrainingLoop(max_steps=max_steps, on_step_end=self._end_step, on_trial=self._end_trial)
         self._roles = Roles(self.ledger, self.loop)
         self._on_step = on_step
+        self._lookout = lookout
         self._files = files or saving.RealFiles()
         self._record = record
         self.approximations = Approximations()
@@ -223,6 +226,8 @@ class VirtualGpu:
     def _end_step(self, step: int) -> int:
         self.failures.step_ended()
         peak = self.ledger.end_step(step)
+        if self._lookout is not None:
+            self._lookout.look()
         if self._on_step is not None:
             self._on_step(peak)
         return peak.peak_allocated_bytes

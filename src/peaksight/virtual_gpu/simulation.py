@@ -12,11 +12,13 @@ from peaksight.gpus import Room
 from peaksight.records import Capture, ScriptCommand, StepPeak, Versions
 from peaksight.virtual_gpu.card import VirtualGpu
 from peaksight.virtual_gpu.device_rules import rules_for
+from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.script import Ending, Scratch, explain, run_script
 from peaksight.virtual_gpu.script.environment import variables
 from peaksight.virtual_gpu.script.program import source_directory
 from peaksight.virtual_gpu.stopping import StopSimulation
 from peaksight.virtual_gpu.torch_private import check_release
+from peaksight.virtual_gpu.unreached import Lookout
 
 
 def simulate(
@@ -43,6 +45,7 @@ def simulate(
     for warning in filter(None, (check_release(), rules.warning)):
         print(f"peaksight: {warning}", file=sys.stderr)
     with variables(command.environment), Scratch() as scratch:
+        lookout = Lookout(source_directory(command))
         gpu = VirtualGpu(
             room,
             rules,
@@ -52,17 +55,20 @@ def simulate(
             worst_batch=worst_batch,
             on_step=on_step,
             files=scratch,
+            lookout=lookout,
             record=record,
         )
         if command.processes > 1:
             gpu.approximations.note("one-rank", str(command.processes))
-        with gpu:
-            finished, ending = _run(command)
+        with gpu, Patches() as patches:
+            lookout.install(patches)
+            finished, ending = _run(command, lookout)
     capture = _capture(command, gpu, finished=finished, ending=ending)
     capture = replace(
         capture,
         not_simulated=capture.not_simulated + scratch.notes(),
         writes=scratch.writes(),
+        not_reached=lookout.not_reached(),
         seconds=time.perf_counter() - started,
     )
     return capture if max_steps == 0 else _demand_training(capture)
@@ -94,10 +100,10 @@ def _capture(command: ScriptCommand, gpu: VirtualGpu, *, finished: str, ending: 
     )
 
 
-def _run(command: ScriptCommand) -> tuple[str, Ending]:
+def _run(command: ScriptCommand, lookout: Lookout) -> tuple[str, Ending]:
     """Why the run ended, and how the script did."""
     try:
-        ending = run_script(command)
+        ending = run_script(command, lookout.files.compile)
     except StopSimulation as stop:
         return stop.reason, Ending(exit_code=0)
     except KeyboardInterrupt:

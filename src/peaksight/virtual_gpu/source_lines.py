@@ -66,6 +66,21 @@ class SourceLines:
             frame = frame.f_back
         return Lines("", library)
 
+    def is_own(self, filename: str) -> bool:
+        """Whether `filename` is the person's."""
+        file = self._file(filename)
+        return file is not None and file.is_own
+
+    def name_of(self, filename: str) -> str:
+        """What the report calls `filename`."""
+        file = self._file(filename)
+        return file.name if file is not None else filename
+
+    def _file(self, filename: str) -> _File | None:
+        if filename not in self._names:
+            self._names[filename] = self._classify(filename)
+        return self._names[filename]
+
     def _classify(self, filename: str) -> _File | None:
         """None for frames of peaksight, of plumbing and without a file."""
         if is_own(filename) or (self._is_installed and filename.startswith(self._script_dir + os.sep)):

@@ -2,6 +2,7 @@
 
 import builtins
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.metadata import entry_points
@@ -12,6 +13,9 @@ from typing import Any
 from peaksight.errors import ScriptError
 from peaksight.records import ScriptCommand
 from peaksight.virtual_gpu.script.source_kinds import is_archive, why_not_python
+
+# Compiles the source of a file in another way than Python's, or does not (None).
+Compiler = Callable[[bytes, str], CodeType | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +40,12 @@ class Program:
         )
         return module
 
-    def compile(self) -> CodeType:
-        """The code; a SyntaxError is the script's own."""
+    def compile(self, compiler: Compiler | None = None) -> CodeType:
+        """The code, by `compiler` unless that gives None; a SyntaxError is the script's own."""
         loader: Any = self.spec.loader if self.spec else SourceFileLoader("__main__", self.file)
-        return compile(loader.get_data(self.file), self.file, "exec", dont_inherit=True)
+        source = loader.get_data(self.file)
+        code = compiler(source, self.file) if compiler else None
+        return code or compile(source, self.file, "exec", dont_inherit=True)
 
 
 def search_directory(command: ScriptCommand) -> str:

@@ -10,7 +10,7 @@ from peaksight.errors import PeaksightError
 from peaksight.records import ScriptCommand
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.script.endings import Endings
-from peaksight.virtual_gpu.script.program import find_program, search_directory
+from peaksight.virtual_gpu.script.program import Compiler, find_program, search_directory
 from peaksight.virtual_gpu.script.tracebacks import print_failure
 from peaksight.virtual_gpu.stopping import StopSimulation
 
@@ -33,8 +33,8 @@ class Ending:
     was_interrupted: bool = False
 
 
-def run_script(command: ScriptCommand) -> Ending:
-    """Run `command` as `__main__` to its end.
+def run_script(command: ScriptCommand, compiler: Compiler | None = None) -> Ending:
+    """Run `command` as `__main__` to its end, compiled by `compiler` where that can do it.
 
     A failure of the script is printed as Python prints it. StopSimulation, KeyboardInterrupt and our own errors
     pass, after the script's `finally` blocks. What Python sets up for a script is put back at the end; atexit
@@ -42,7 +42,7 @@ def run_script(command: ScriptCommand) -> Ending:
     """
     process = os.getpid()
     try:
-        ending = _run_here(command)
+        ending = _run_here(command, compiler)
     except BaseException:
         if os.getpid() == process:
             raise
@@ -53,12 +53,12 @@ def run_script(command: ScriptCommand) -> Ending:
     return ending
 
 
-def _run_here(command: ScriptCommand) -> Ending:
+def _run_here(command: ScriptCommand, compiler: Compiler | None) -> Ending:
     threads = set(threading.enumerate())
     with Patches() as patches:
         _set_up(patches, command)
         endings = Endings(patches)
-        ending = _run(command)
+        ending = _run(command, compiler)
         _wait_for_threads(set(threading.enumerate()) - threads)
         return replace(ending, was_interrupted=endings.was_interrupted)
 
@@ -72,9 +72,9 @@ def _set_up(patches: Patches, command: ScriptCommand) -> None:
         patches.set(owner, name, getattr(owner, name))
 
 
-def _run(command: ScriptCommand) -> Ending:
+def _run(command: ScriptCommand, compiler: Compiler | None) -> Ending:
     try:
-        _execute(command)
+        _execute(command, compiler)
     except SystemExit as stop:
         return Ending(exit_code=_exit_code(stop), error=stop)
     except (StopSimulation, KeyboardInterrupt, PeaksightError):
@@ -85,12 +85,12 @@ def _run(command: ScriptCommand) -> Ending:
     return Ending(exit_code=0)
 
 
-def _execute(command: ScriptCommand) -> None:
+def _execute(command: ScriptCommand, compiler: Compiler | None) -> None:
     program = find_program(command)
     sys.argv[0] = program.argv0
     module = program.make_module()
     sys.modules["__main__"] = module
-    exec(program.compile(), vars(module))
+    exec(program.compile(compiler), vars(module))
 
 
 def _exit_code(stop: SystemExit) -> int:

@@ -1,0 +1,60 @@
+"""Looks at each step what the training loop has not come to yet, and says at the end what it never came to."""
+
+import os
+import sys
+from collections.abc import Iterator
+
+from peaksight.records import NotReached
+from peaksight.virtual_gpu.patches import Patches
+from peaksight.virtual_gpu.source_lines import SourceLines
+from peaksight.virtual_gpu.unreached.branches import Missed, Unreached
+from peaksight.virtual_gpu.unreached.device_work import DeviceWork
+from peaksight.virtual_gpu.unreached.hooks import missed_in_hooks
+from peaksight.virtual_gpu.unreached.probed_files import ProbedFiles
+from peaksight.virtual_gpu.unreached.training_frames import calling_frames, regions_of
+
+# A run that stops by itself has no more steps than that.
+MAX_LOOKS = 20
+
+
+class Lookout:
+    """The lines with device work that one run does not reach."""
+
+    def __init__(self, script_dir: str) -> None:
+        """Files below `script_dir` and below the working directory are looked at, and named relative to the former."""
+        self.files = ProbedFiles((script_dir, os.getcwd()), SourceLines(script_dir))
+        self._work = DeviceWork(self.files.tree_of)
+        self._found: dict[NotReached, Missed] = {}
+        self._num_looks = 0
+
+    def install(self, patches: Patches) -> None:
+        """Compile the person's modules with probes until `patches` is left."""
+        self.files.install(patches)
+
+    def look(self) -> None:
+        """A step ends here: note what of the loop that called it, and of what follows, was not reached yet."""
+        if self.files and self._num_looks < MAX_LOOKS:
+            self._num_looks += 1
+            for missed in self._missed():
+                self._found[missed.line] = missed
+
+    def _missed(self) -> Iterator[Missed]:
+        frames = calling_frames(sys._getframe())
+        running = {frame.f_code for frame in frames}
+        for region in regions_of(frames, self.files):
+            yield from Unreached(region, self._work, self.files, running).find()
+        yield from missed_in_hooks(self.files, self._work)
+
+    def not_reached(self) -> tuple[NotReached, ...] | None:
+        """What was never reached, in the order of the source; None without a training loop that could be looked at."""
+        if not self._num_looks:
+            return None
+        missed = [each.line for each in self._found.values() if not each.file.hits[each.probe]]
+        files = list(dict.fromkeys(_place(line)[0] for line in self._found))
+        return tuple(sorted(missed, key=lambda line: (files.index(_place(line)[0]), int(_place(line)[1]))))
+
+
+def _place(line: NotReached) -> tuple[str, str]:
+    """The file, and the number of the line in it."""
+    file, _, number = line.at.rpartition(":")
+    return file, number
