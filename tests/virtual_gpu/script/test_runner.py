@@ -201,18 +201,6 @@ def test_a_package_that_fails_to_import_is_the_scripts_failure(here, capfd):
     assert "No module named 'not_installed'" in capfd.readouterr().err
 
 
-def test_a_fork_of_the_script_ends_as_its_own_process(here):
-    """The child of `os.fork` does not come back as a second run."""
-    command = write_script(here, "import os\nif os.fork() == 0:\n    raise SystemExit(3)\nprint(os.wait()[1] >> 8)")
-    driver = f"""
-from peaksight.records import ScriptCommand
-from peaksight.virtual_gpu.script import run_script
-print('ended', run_script({command!r}).exit_code)
-"""
-
-    assert python("-c", driver).stdout == "3\nended 0\n"
-
-
 @pytest.mark.parametrize(
     ("name", "contents", "message"),
     [
