@@ -7,8 +7,9 @@ import torch
 from torch import nn
 
 from peaksight.records import Phase, Role
+from peaksight.units import MIB
 
-from .cards import RELEASE, births_on, by_role, peak_of, requested
+from .cards import RELEASE, births_on, by_role, card_with, peak_of, requested
 
 pytestmark = pytest.mark.torch
 
@@ -104,6 +105,19 @@ def test_state_is_made_in_the_step(virtual_gpu):
     assert [MATRIX] * 4 == requested(state)
     assert {(1, Phase.OPTIMIZER)} == {(birth.step, birth.phase) for birth in state}
     assert ["Sequential.0"] * 2 + ["Sequential.1"] * 2 == [birth.module for birth in state]
+
+
+def test_state_of_a_step_that_fails():
+    """Adam has both its moments when the first temporary of its step finds no room: they are its state already."""
+    with card_with((96 + 72) * MIB) as gpu:  # 96 of which are CUDA's own
+        model = nn.Linear(2048, 2048, bias=False, device="cuda")  # 16 MiB
+        model.weight.grad = torch.zeros_like(model.weight)
+        with pytest.raises(torch.OutOfMemoryError):
+            torch.optim.Adam(model.parameters(), foreach=True).step()
+
+        assert [16 * MIB] * 2 == [
+            birth.requested_bytes for birth in gpu.ledger.births if birth.role is Role.OPTIMIZER_STATE
+        ]
 
 
 def test_adagrad_state_is_made_before_the_step(virtual_gpu):

@@ -1,10 +1,11 @@
 """Optimizers: the defaults of the card, and the end of each step."""
 
 from typing import Any
+from weakref import WeakSet
 
 import torch
 from torch.autograd.profiler import record_function
-from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from peaksight.records import Phase
 from peaksight.virtual_gpu.devices import for_python
@@ -20,10 +21,10 @@ def install(patches: Patches, loop: TrainingLoop, parameters: Parameters) -> Non
     stepping = _Stepping(loop, parameters)
     patches.callback(register_optimizer_step_pre_hook(stepping.begin).remove)
     patches.callback(register_optimizer_step_post_hook(stepping.end).remove)
-    patches.set(torch.autograd.profiler, "record_function", _recording(loop))
+    patches.set(torch.autograd.profiler, "record_function", _recording(loop, stepping))
 
 
-def _recording(loop: TrainingLoop) -> type[record_function]:
+def _recording(loop: TrainingLoop, stepping: "_Stepping") -> type[record_function]:
     """The profiler's record, which is around the hooks of a step: an exception passes it, but no hook after it."""
 
     class Record(record_function):
@@ -34,6 +35,7 @@ def _recording(loop: TrainingLoop) -> type[record_function]:
         def __exit__(self, kind: Any, *error: Any) -> None:
             if kind is not None:
                 loop.leave_all_but(self.num_phases)
+                stepping.mark_states()
             super().__exit__(kind, *error)
 
     return Record
@@ -58,8 +60,10 @@ class _Stepping:
 
     def __init__(self, loop: TrainingLoop, parameters: Parameters) -> None:
         self._loop, self._parameters = loop, parameters
+        self._begun: WeakSet[Optimizer] = WeakSet()
 
     def begin(self, optimizer: Any, args: tuple, kwargs: dict) -> None:
+        self._begun.add(optimizer)
         self._parameters.add_optimized(optimizer)
         self._parameters.mark()
         self._loop.enter(Phase.OPTIMIZER)
@@ -68,3 +72,8 @@ class _Stepping:
         self._loop.leave(Phase.OPTIMIZER)
         self._parameters.mark_state(optimizer)
         self._loop.optimizer_stepped(optimizer)
+
+    def mark_states(self) -> None:
+        """A step may have ended in an exception, and have made some of its state before."""
+        for optimizer in self._begun:
+            self._parameters.mark_state(optimizer)
