@@ -1,5 +1,7 @@
 """The backward pass: what is saved, when it is freed, and whose lines its blocks carry."""
 
+import inspect
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -127,6 +129,12 @@ def test_gradient_penalty(virtual_gpu):
 
     assert grad.requires_grad
     assert model[0].weight.grad.is_cuda
+
+
+def last_line(function):
+    """The number of the last line of `function`."""
+    lines, first = inspect.getsourcelines(function)
+    return first + len(lines) - 1
 
 
 class Cube(torch.autograd.Function):
@@ -303,6 +311,41 @@ def test_lines_of_backward(virtual_gpu):
     assert (forward.lines.source, "Linear") == (product.lines.source, product.module)
     assert (exponential.lines.source, "") == (chain.lines.source, chain.module)
     assert forward.lines.source != exponential.lines.source
+
+
+def test_own_lines_inside_of_backward(virtual_gpu):
+    """What the person's code makes in a custom backward or a hook carries its own line, with the module's name."""
+    layer = nn.Linear(SIDE, SIDE, bias=False).cuda()
+    here = inspect.currentframe().f_lineno
+    layer.weight.register_hook(lambda grad: grad.exp())
+    loss = Cube.apply(layer(x())).sum()
+    with births_on(virtual_gpu) as births:
+        loss.backward()
+    lines = {birth.op: birth.lines.source for birth in births}
+    modules = {birth.op: birth.module for birth in births}
+
+    assert lines["aten::exp"].endswith(f"test_backward.py:{here + 1}")
+    assert lines["aten::pow.Tensor_Scalar"].endswith(f"test_backward.py:{last_line(Cube.backward)}")
+    assert modules["aten::exp"] == "Linear"
+
+
+@pytest.mark.parametrize("use_reentrant", [True, False])
+def test_who_called_backward(virtual_gpu, use_reentrant):
+    """The line of the script, also for what the person's code recomputes inside of it."""
+    callers = []
+
+    def forward(value):
+        if torch._C._current_graph_task_id() != -1:
+            callers.append(virtual_gpu._lines.calling_backward())
+        return value.exp()
+
+    loss = checkpoint(forward, x(requires_grad=True), use_reentrant=use_reentrant).sum()
+    here = inspect.currentframe().f_lineno
+    loss.backward()
+
+    assert len(callers) == 1
+    assert callers[0].endswith(f"test_backward.py:{here + 1}")
+    assert virtual_gpu._lines.calling_backward() == ""
 
 
 def test_accumulation(virtual_gpu):

@@ -89,7 +89,8 @@ class VirtualGpu:
         """
         self.room = room
         self.rules = rules
-        self.failures = Failures(room, max_failures=max_failures, backward_source=self._backward_source)
+        self._lines = SourceLines(script_dir)
+        self.failures = Failures(room, max_failures=max_failures, backward_source=self._lines.calling_backward)
         allocator = CachingAllocator(limit_bytes=room.usable_bytes, total_bytes=room.card.total_bytes)
         self.ledger = Ledger(
             allocator, self._circumstances, on_first_use=self._read_settings, on_failure=self._out_of_memory
@@ -103,7 +104,6 @@ class VirtualGpu:
         self._files = files or saving.RealFiles()
         self._record = record
         self.approximations = Approximations()
-        self._lines = SourceLines(script_dir)
         self._nodes = AutogradLines()
         cublas = CublasWorkspaces(rules, self.ledger)
         self._workspaces = Workspaces(self.ledger, cublas, self.approximations.note)
@@ -220,9 +220,6 @@ class VirtualGpu:
         self.failures.step_ended()
         self.ledger.begin_step_anew()
 
-    def _backward_source(self) -> str:
-        return self._lines.current().source if self.loop.phase is Phase.BACKWARD else ""
-
     def _end_step(self, step: int) -> int:
         self.failures.step_ended()
         peak = self.ledger.end_step(step)
@@ -236,5 +233,7 @@ class VirtualGpu:
         lines, module, grad_enabled = self._lines.current(), self.loop.module, torch.is_grad_enabled()
         node = self._nodes.of_running_node()
         if node is not None and not (grad_enabled and module):
-            module, lines = node[0], Lines(node[1].source or lines.source, node[1].library)
+            module = node[0]
+            if lines.called_backward:
+                lines = Lines(node[1].source or lines.source, node[1].library)
         return Circumstances(self.loop.step, self.loop.phase, grad_enabled, module, lines)

@@ -8,6 +8,7 @@ from types import FrameType
 from typing import NamedTuple
 
 from peaksight.virtual_gpu.frames import is_ours
+from peaksight.virtual_gpu.torch_private import ENGINE
 
 _INSTALLED = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib", "platstdlib")})
 # Frames that every operation passes through: they say nothing about where it came from.
@@ -24,10 +25,14 @@ _PLUMBING = (
 
 
 class Lines(NamedTuple):
-    """`source` is the person's innermost line (`train.py:88`), `library` the innermost library frame, or empty."""
+    """`source` is the person's innermost line (`train.py:88`), `library` the innermost library frame, or empty.
+
+    `called_backward` tells that `source` is where a backward pass was called, in which no line of the person runs.
+    """
 
     source: str
     library: str
+    called_backward: bool = False
 
 
 class _File(NamedTuple):
@@ -52,19 +57,28 @@ class SourceLines:
 
     def current(self) -> Lines:
         """The lines that are running; costs a walk up the Python stack."""
+        return self._above(sys._getframe(1))
+
+    def calling_backward(self) -> str:
+        """The line that called the backward pass that runs now, the outermost one; empty where none does."""
+        engine = None
         frame: FrameType | None = sys._getframe(1)
-        library = ""
         while frame is not None:
-            filename = frame.f_code.co_filename
-            if filename not in self._names:
-                self._names[filename] = self._classify(filename)
-            file = self._names[filename]
+            engine = frame if frame.f_code is ENGINE else engine
+            frame = frame.f_back
+        return self._above(engine).source
+
+    def _above(self, frame: FrameType | None) -> Lines:
+        library, in_backward = "", False
+        while frame is not None:
+            in_backward |= frame.f_code is ENGINE
+            file = self._file(frame.f_code.co_filename)
             if file is not None:
                 if file.is_own:
-                    return Lines(f"{file.name}:{frame.f_lineno}", library)
+                    return Lines(f"{file.name}:{frame.f_lineno}", library, in_backward)
                 library = library or f"{file.name}:{frame.f_lineno}"
             frame = frame.f_back
-        return Lines("", library)
+        return Lines("", library, in_backward)
 
     def is_own(self, filename: str) -> bool:
         """Whether `filename` is the person's."""
