@@ -1,5 +1,7 @@
 """Fixtures of the virtual GPU's tests."""
 
+import sys
+
 import pytest
 
 
@@ -10,3 +12,12 @@ def virtual_gpu():
 
     with h100() as gpu:
         yield gpu
+
+
+@pytest.fixture(autouse=True)
+def fresh_accelerate():
+    """accelerate keeps one state a process, which the next test in it must not find."""
+    yield
+    if state := sys.modules.get("accelerate.state"):
+        state.AcceleratorState._reset_state(reset_partial_state=True)
+        state.GradientState._reset_state()
