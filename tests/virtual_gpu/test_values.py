@@ -268,3 +268,23 @@ def test_draws_of_the_host(virtual_gpu):
 
     assert all(0 <= value < 1 for value in before + after)
     assert "draws" in slugs(virtual_gpu)
+
+
+def test_large_results_on_the_host_stay_real(virtual_gpu):
+    """What an evaluation takes to the CPU, casts, collects and hands to numpy is real, whatever its values."""
+    np = pytest.importorskip("numpy")
+    logits = torch.ones(400, 500, device="cuda", dtype=torch.bfloat16)
+    collected = torch.cat([logits.cpu().float().clone(), logits.float().cpu()])
+
+    assert type(collected) is torch.Tensor
+    assert ((800, 500), np.float32) == (np.asarray(collected).shape, np.asarray(collected).dtype)
+    assert 800 == len(np.argsort(np.asarray(collected), axis=1))
+
+
+def test_arrays_of_parameters_on_the_host(virtual_gpu):
+    """numpy takes parameters on the CPU, which are fake, in any dtype."""
+    np = pytest.importorskip("numpy")
+    weight = torch.nn.Linear(3, 2).weight.detach()
+
+    assert (2, 3) == np.asarray(weight).shape
+    assert np.float64 == np.asarray(weight, dtype=np.float64).dtype

@@ -111,6 +111,16 @@ def _answer_device(func: Callable, args: tuple, kwargs: dict) -> torch.device:
 
 
 _TENSOR: Any = torch.Tensor  # its descriptors
+
+
+def _array(func: Callable, args: tuple, kwargs: dict) -> Any:
+    """`numpy.asarray(tensor)`."""
+    if not isinstance(args[0], FakeTensor):
+        return func(*args, **kwargs)
+    array = _numpy(torch.Tensor.numpy, args[:1], {})
+    return array.astype(*args[1:], copy=False) if args[1:] else array
+
+
 _REWRITES: dict[Callable, Callable] = {
     _TENSOR.device.__get__: _answer_device,
     _TENSOR.is_cuda.__get__: lambda func, args, kwargs: for_python(args[0].device).type == "cuda",
@@ -122,6 +132,7 @@ _REWRITES: dict[Callable, Callable] = {
     torch.Tensor.to: _to,
     torch.Tensor.type: rewrite_type,
     torch.Tensor.numpy: _numpy,
+    torch.Tensor.__array__: _array,
     torch.tensor: _from_data,
     torch.as_tensor: _from_data,
     torch.asarray: _as_array,

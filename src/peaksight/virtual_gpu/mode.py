@@ -15,7 +15,7 @@ from peaksight.virtual_gpu.cache_key import cache_key
 from peaksight.virtual_gpu.devices import PRIM_DEVICE, cpp_device, for_python
 from peaksight.virtual_gpu.in_place import in_place_of
 from peaksight.virtual_gpu.making import is_parameter_in_the_making
-from peaksight.virtual_gpu.mapped import copies_mapped
+from peaksight.virtual_gpu.mapped import copies_file, copy_of_stand_ins
 from peaksight.virtual_gpu.torch_private import (
     FakeTensor,
     FakeTensorMode,
@@ -93,7 +93,8 @@ class VirtualGpuMode(FakeTensorMode):
             return self._on_card(func, types, args, kwargs)
         if self._skipped_draws and _draws(func):
             self._observer.made_up("draw")
-        return func(*args, **kwargs)
+        copied = copy_of_stand_ins(func, args, kwargs)
+        return func(*args, **kwargs) if copied is None else copied
 
     def _own(self, device: Any) -> Any:
         """`device`, which is on this machine: of cards, there is one."""
@@ -208,7 +209,7 @@ def _concerns_the_card(func: Any, types: Any, args: Any, kwargs: dict) -> bool:
     device = kwargs.get("device")
     if device is not None and device.type != "cpu":
         return True
-    return copies_mapped(func, args) or is_parameter_in_the_making(func, args)
+    return copies_file(func, args) or is_parameter_in_the_making(func, args)
 
 
 def _draws(func: Any) -> bool:
