@@ -234,6 +234,17 @@ def test_dataset_that_uses_the_card(virtual_gpu):
     assert (4, 4) == tuple(batch.shape)
 
 
+@pytest.mark.parametrize("move", [lambda t: t.cuda(), lambda t: t.to("cuda"), lambda t: torch.tensor(1, device="cuda")])
+def test_collate_on_the_card(virtual_gpu, move):
+    """Without workers it is the script that collates: what it makes on the card is counted."""
+    data = TensorDataset(torch.randn(8, 4))
+    with births_on(virtual_gpu) as births:
+        batches = list(DataLoader(data, batch_size=4, collate_fn=lambda rows: move(torch.stack([x for (x,) in rows]))))
+
+    assert [batch.nbytes for batch in batches] == requested(births)
+    assert {Role.INPUT} == {birth.role for birth in births}
+
+
 def test_dataset_with_a_module(virtual_gpu):
     """Transforms that are modules run on real data."""
 

@@ -1,12 +1,12 @@
-"""The data pipeline runs for real, in this process: batches are made with no mode on.
+"""The data pipeline runs for real, in this process.
 
-Worker processes change no shape: a loader with workers is read as they would read it (`get_worker_info()` answers), one
-batch at a time, so that nothing is forked, pinned or prefetched.
+Worker processes change no shape: a loader with workers is read as they would read it (`get_worker_info()` answers, no
+mode is on), one batch at a time, so that nothing is forked, pinned or prefetched.
 """
 
 import copy
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -82,11 +82,14 @@ def _fetch(fetch: Any, iterator: Any) -> Any:
 
 @contextmanager
 def _in_worker(info: torch_worker.WorkerInfo | None) -> Iterator[None]:
-    """What happens inside is real, and done by the worker of `info`."""
+    """What happens inside is done by the worker of `info`, where all is real; without one by the script itself."""
     before = torch_worker._worker_info
     torch_worker._worker_info = info
     try:
-        with function_modes_off(), modes_off():
+        with ExitStack() as away_from_the_card:
+            if info is not None:
+                away_from_the_card.enter_context(function_modes_off())
+                away_from_the_card.enter_context(modes_off())
             yield
     finally:
         torch_worker._worker_info = before
