@@ -86,6 +86,16 @@ def test_averages_of_parameters(virtual_gpu, average):
     assert ["Sequential.0", "Sequential.1"] == [birth.module for birth in births]
 
 
+def test_parameters_put_aside_on_the_host(virtual_gpu):
+    """They take nothing of the card, large as they may be."""
+    model = nn.Linear(1 << 17, 1, bias=False).cuda()
+    with births_on(virtual_gpu) as births:
+        aside = [parameter.detach().cpu().clone() for parameter in model.parameters()]
+
+    assert ["cpu"] == [tensor.device.type for tensor in aside]
+    assert [] == births
+
+
 def test_averages_in_single_precision(virtual_gpu):
     """An average of half-precision parameters may be wider than they are."""
     model = nn.Linear(FLOATS, 1, bias=False).half().cuda()

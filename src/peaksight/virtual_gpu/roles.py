@@ -40,12 +40,13 @@ class Roles:
         return self._of_sources([leaf for leaf in tree_leaves(args) if isinstance(leaf, FakeTensor)], func)
 
     def _of_sources(self, sources: list[FakeTensor], func: Any) -> tuple[Role, str]:
-        births = [self._birth_of(tensor) for tensor in sources]
-        if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in sources):
+        births = [birth for tensor in sources if (birth := self._birth_of(tensor)) is not None]
+        recorded = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in sources)
+        if not births or len(births) < len(sources) or recorded:
             return Role.UNMARKED, ""
-        if births and all(birth is not None and birth.role is Role.INPUT for birth in births):
+        if all(birth.role is Role.INPUT for birth in births):
             return Role.INPUT, ""
-        if func in COPIES and births[0] is not None and births[0].role is Role.PARAMETER:
+        if func in COPIES and births[0].role is Role.PARAMETER:
             return Role.PARAMETER, births[0].module
         return Role.UNMARKED, ""
 
