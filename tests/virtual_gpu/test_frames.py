@@ -33,6 +33,7 @@ def test_the_operator_ends_the_stack():
 
     assert ["train.py"] == shown("train.py", OURS, *way, "torch:_decomp/decompositions.py")
     assert ["train.py", "torch:_ops.py"] == shown("train.py", "torch:_ops.py")
+    assert ["train.py"] == shown("train.py", OURS, "torch:_ops.py", OURS)
 
 
 def test_the_detour_through_a_function_mode_is_left_out():

@@ -11,6 +11,7 @@ _RUNNER = os.path.join(PACKAGE, "virtual_gpu", "script", "runner.py")
 # Where torch goes on in Python for a fake tensor: on the card the operator, and its frames, end before it.
 _FAKE_KERNELS = f"{os.sep}torch{os.sep}_subclasses{os.sep}"
 _WAY_THERE = tuple(os.path.join("torch", *path) for path in (("_compile.py",), ("utils", "_stats.py"), ("_ops.py",)))
+_CALL_OF_OPERATOR = os.path.join("torch", "_ops.py")
 # A function of torch asks the function mode through it, which calls the same function again.
 _DETOUR = os.path.join("torch", "overrides.py")
 
@@ -24,19 +25,20 @@ def is_ours(filename: str) -> bool:
 def visible(codes: Sequence[CodeType]) -> list[int]:
     """The positions of the frames running `codes`, outermost first, that the card's run would have too."""
     kept: list[int] = []
-    after_detour = False
+    after_ours = after_detour = False
     for position, code in enumerate(codes):
         if is_ours(code.co_filename):
+            after_ours = True
             after_detour |= _leave_detour(kept, codes)
             if code.co_filename == _RUNNER:
                 kept.clear()
         elif _FAKE_KERNELS in code.co_filename:
             return _before_the_way_there(kept, codes)
-        else:
+        elif not (after_ours and code.co_filename.endswith(_CALL_OF_OPERATOR)):
             if after_detour and kept and codes[kept[-1]] is code:
                 kept.pop()
             kept.append(position)
-            after_detour = False
+            after_ours = after_detour = False
     return kept
 
 
