@@ -17,7 +17,7 @@ pytestmark = pytest.mark.torch
 OWNERS = (
     torch, torch._C, torch.accelerator, torch.autograd.graph, torch.cuda, torch.cuda.memory, torch.cuda.random,
     torch.autograd.profiler.record_function, torch.cuda.memory.CUDAPluggableAllocator, torch.UntypedStorage,
-    torch.serialization, torch.utils, torch.version, nn.Module, nn.Parameter, subclasses.FakeTensor,
+    torch.serialization, torch.hub, torch.utils, torch.version, nn.Module, nn.Parameter, subclasses.FakeTensor,
     subclasses.fake_tensor, optimizer_module, torch.utils.data.DataLoader,
 )  # fmt: skip
 
