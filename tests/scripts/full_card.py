@@ -65,6 +65,19 @@ def exhaust():
     raise RuntimeError(f"nothing fits beside {kept.numel()} bytes")
 
 
+def probe(code=0):
+    """Double the batch until it does not fit, say so and end."""
+    size = 1
+    while True:
+        try:
+            step(size)
+            size *= 2
+        except torch.OutOfMemoryError:
+            break
+    print("the largest is", size // 2)
+    sys.exit(code)
+
+
 def advise(code=1):
     """Tell the person what to do, and end."""
     try:

@@ -16,11 +16,11 @@ pytestmark = pytest.mark.torch
 SCRIPT = Path(__file__).parents[1] / "scripts" / "full_card.py"
 
 
-def report_on(*words, usable_bytes=GIB):
+def report_on(*words, usable_bytes=GIB, **options):
     """The report of the first run of the script on an H100 that gives `usable_bytes`."""
     card = find_card("h100-80gb")
     room = room_on(replace(card, total_bytes=usable_bytes + card.context_bytes))
-    return build_report(simulate(ScriptCommand(target=str(SCRIPT), args=words), room), room)
+    return build_report(simulate(ScriptCommand(target=str(SCRIPT), args=words), room, **options), room)
 
 
 @pytest.mark.parametrize(("how", "count"), [("halve", 2), ("skip", 3)])
@@ -44,6 +44,22 @@ def test_a_search_that_finds_nothing_fails_with_the_last_that_it_tried():
     report = report_on("exhaust")
 
     assert (report.oom.requested_bytes, report.caught_ooms) == (32 * MIB, 3)
+
+
+def test_a_script_that_only_searches_ends_as_it_should():
+    """What did not fit was the end of the search."""
+    report = report_on("probe")
+
+    assert (report.finished, report.oom, report.caught_ooms) == ("script", None, 1)
+    assert len(report.steps) == 4
+
+
+def test_a_search_without_a_limit_is_stopped():
+    """It would not end, at sizes that no card holds."""
+    report = report_on("probe", max_failures=0)
+
+    assert report.finished == "unsteady"
+    assert report.peak.allocated_bytes < 32 * GIB
 
 
 def test_so_much_more_memory_ends_the_retries():

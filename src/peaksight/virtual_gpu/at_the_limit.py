@@ -34,6 +34,7 @@ class Failures:
         self._backward_source = backward_source
         self._num_births = 0
         self._num_without_step = 0
+        self.in_search = False
 
     def step_ended(self) -> None:
         """The script got over every failure so far."""
@@ -62,12 +63,14 @@ class Failures:
         """The index of the failure that ended the run, None if none did.
 
         It is the one behind `error`, which ended the script. A script that reports it in its own way is recognised by
-        its exit code, when no step followed, or by its asking the card for nothing more.
+        its exit code, when no step followed, or by its asking the card for nothing more: unless it was searching for
+        what fits (`in_search`), and has found it.
         """
         marked = next((index for cause in _causes(error) if (index := getattr(cause, _INDEX, None)) is not None), None)
         if marked is not None:
             return marked
-        gave_up = self._num_without_step and (exit_code != 0 or num_births == self._num_births)
+        stopped_here = num_births == self._num_births and not self.in_search
+        gave_up = self._num_without_step and (exit_code != 0 or stopped_here)
         return len(self.records) - 1 if gave_up else None
 
     def _lifts_limit(self, ledger: Ledger) -> bool:

@@ -57,10 +57,14 @@ from peaksight.virtual_gpu.roles import Roles
 from peaksight.virtual_gpu.runtime_errors import INVALID_DEVICE, runtime_error
 from peaksight.virtual_gpu.script.other_processes import call_in_forked, refuse_card, refuse_used_card
 from peaksight.virtual_gpu.source_lines import Lines, SourceLines
+from peaksight.virtual_gpu.stopping import StopRule
 from peaksight.virtual_gpu.training_loop import TrainingLoop
 from peaksight.virtual_gpu.trials import is_trial
 from peaksight.virtual_gpu.unreached import Lookout
 from peaksight.virtual_gpu.worst_batch import WorstBatches
+
+# Without a limit a search for the largest batch size does not end: this many times the card is enough to see.
+MAX_TRIAL_CARDS = 8
 
 
 class VirtualGpu:
@@ -97,7 +101,11 @@ class VirtualGpu:
         )
         if max_failures == 0:
             self.ledger.lift_limit()
-        self.loop = TrainingLoop(max_steps=max_steps, on_step_end=self._end_step, on_trial=self._end_trial)
+        self.loop = TrainingLoop(
+            StopRule(max_steps, max_trial_bytes=MAX_TRIAL_CARDS * room.card.total_bytes),
+            on_step_end=self._end_step,
+            on_trial=self._end_trial,
+        )
         self._roles = Roles(self.ledger, self.loop)
         self._on_step = on_step
         self._lookout = lookout
@@ -213,6 +221,7 @@ class VirtualGpu:
 
     def _give_up_step(self) -> None:
         self.loop.failed()
+        self.failures.in_search = is_trial() or self.loop.may_be_searching()
         if is_trial():
             self.ledger.begin_step_anew()
 

@@ -28,15 +28,22 @@ class StopRule:
 
     That is when two steps in a row peak alike (within `STEADY_WITHIN_BYTES`), the third at the earliest. Where steps
     may be those of a search for a batch size, `MIN_ALIKE_TRIALS` in a row have to: a search goes on to another size
-    before. `MAX_STEPS`, of possible trials `MAX_TRIALS`, that never agree are enough, too.
+    before. `MAX_STEPS`, of possible trials `MAX_TRIALS`, that never agree are enough, too, and so is one possible trial
+    that peaks at `max_trial_bytes`. `num_trials` counts those in a row.
     """
 
-    def __init__(self, max_steps: int | None) -> None:
+    def __init__(self, max_steps: int | None, *, max_trial_bytes: int | None = None) -> None:
         """No step has ended."""
         self._max_steps = max_steps
+        self._max_trial_bytes = max_trial_bytes
         self._num_steps = 0
         self._peaks: list[int] = []
         self._may_be_trial = False
+
+    @property
+    def num_trials(self) -> int:
+        """How many possible trials were the last steps."""
+        return len(self._peaks) if self._may_be_trial else 0
 
     def reason_to_stop(self, peak_bytes: int, *, may_be_trial: bool) -> str | None:
         """A step ended that peaked at `peak_bytes`: why the run stops now, None if it goes on."""
@@ -49,7 +56,13 @@ class StopRule:
             return "steps" if self._num_steps >= self._max_steps else None
         if self._is_steady():
             return "steady"
-        return "unsteady" if len(self._peaks) >= (MAX_TRIALS if may_be_trial else MAX_STEPS) else None
+        return "unsteady" if self._is_enough() else None
+
+    def _is_enough(self) -> bool:
+        if not self._may_be_trial:
+            return len(self._peaks) >= MAX_STEPS
+        is_huge = self._max_trial_bytes is not None and self._peaks[-1] >= self._max_trial_bytes
+        return is_huge or len(self._peaks) >= MAX_TRIALS
 
     def _is_steady(self) -> bool:
         num_alike = MIN_ALIKE_TRIALS if self._may_be_trial else 2

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 from peaksight.records import Phase
 from peaksight.virtual_gpu.passes import Passes
-from peaksight.virtual_gpu.stopping import StopRule, StopSimulation
+from peaksight.virtual_gpu.stopping import MIN_STEPS, StopRule, StopSimulation
 from peaksight.virtual_gpu.trials import is_trial, may_be_trial
 
 
@@ -33,18 +33,16 @@ class TrainingLoop:
     """Follows one script through its steps.
 
     A step is one pass in which every optimizer has stepped (`Passes`). `on_step_end(step)` is called at its end and
-    returns the peak allocated bytes of the step; the run stops after `max_steps` or by `StopRule`. What a search for a
+    returns the peak allocated bytes of the step; `stop_rule` says whether the run stops then. What a search for a
     batch size tries is no step: `on_trial` is called when an optimizer stepped in it.
     """
 
-    def __init__(
-        self, *, max_steps: int | None, on_step_end: Callable[[int], int], on_trial: Callable[[], None]
-    ) -> None:
-        """Start in step 1, phase init; `max_steps` None stops at the steady state."""
+    def __init__(self, stop_rule: StopRule, *, on_step_end: Callable[[int], int], on_trial: Callable[[], None]) -> None:
+        """Start in step 1, phase init."""
         self.step = 1
         self.is_followed = True
         self.modules = ModuleTree()
-        self._stop_rule = StopRule(max_steps)
+        self._stop_rule = stop_rule
         self._on_step_end = on_step_end
         self._on_trial = on_trial
         self._passes = Passes()
@@ -122,6 +120,10 @@ class TrainingLoop:
     def failed(self) -> None:
         """The card could not serve something: whoever catches that may go on with other optimizers."""
         self._passes.begin_anew()
+
+    def may_be_searching(self) -> bool:
+        """Whether the running code may be a search for a batch size that has tried some with success."""
+        return self._stop_rule.num_trials >= MIN_STEPS and may_be_trial()
 
     def _end_step(self) -> None:
         peak_bytes = self._on_step_end(self.step)
