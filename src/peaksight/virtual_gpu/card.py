@@ -178,9 +178,9 @@ class VirtualGpu:
         else:
             self._note_results(func, args, out)
 
-    def _launch(self, call: KernelCall) -> None:
-        """The results of `call` are there, and its kernels start."""
-        self._note_results(call.func, call.args, call.out)
+    def _launch(self, call: KernelCall, results: Any) -> None:
+        """`results`, all of `call` or some, are there, and the next kernels start."""
+        self._note_results(call.func, call.args, results)
         self._outside.before_launch(call, self.loop.phase is Phase.BACKWARD)
 
     def _note_results(self, func: Any, args: tuple, out: Any) -> None:

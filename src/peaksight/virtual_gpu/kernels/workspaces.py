@@ -165,32 +165,42 @@ class Workspaces:
     cublas: CublasWorkspaces
     note_unpriced: Callable[[str, str], None]
 
-    def take(self, call: KernelCall, in_backward: bool, note_results: Callable[[], None]) -> None:
-        """An operator ran on the card: note its results, and take what its kernels take beside them."""
+    def take(self, call: KernelCall, in_backward: bool, note_results: Callable[[Any], None]) -> None:
+        """An operator ran on the card: note its results, and take what its kernels take beside them.
+
+        `note_results` takes all of the results, or some before the others.
+        """
         rule = TEMPORARIES.get(call.func) or TEMPORARIES.get(call.func.name())
         temporaries = rule(call) if rule is not None else None
         if temporaries is None or RESULTS not in temporaries:
-            note_results()
+            note_results(call.out)
         self.cublas.before_returning(call.func, call.args, in_backward)
         if temporaries is not None:
-            self._pass_through(temporaries, call.func.name(), note_results)
+            self._pass_through(temporaries, call, note_results)
         if call.func in PARTLY_PRICED or (temporaries is None and (rule is not None or not _is_priced(call.func))):
             self.note_unpriced(UNPRICED.get(call.func, UNKNOWN), call.func.name())
 
-    def _pass_through(self, temporaries: Temporaries, op: str, note_results: Callable[[], None]) -> None:
+    def _pass_through(self, temporaries: Temporaries, call: KernelCall, note_results: Callable[[Any], None]) -> None:
         """Blocks that live for the length of one kernel, and among them its results."""
         taken: list[Birth] = []
+        results = iter(_one_by_one(call.out, temporaries.count(RESULTS)))
         try:
             for size in temporaries:
                 if size > 0:
-                    taken.append(self.ledger.allocate(size, op, Role.WORKSPACE))
+                    taken.append(self.ledger.allocate(size, call.func.name(), Role.WORKSPACE))
                 elif size < 0:
                     self.ledger.free(_last_of(taken, -size))
                 else:
-                    note_results()
+                    note_results(next(results))
         finally:  # also when the card is full
             for birth in reversed(taken):
                 self.ledger.free(birth)
+
+
+def _one_by_one(out: Any, num_parts: int) -> list[Any]:
+    """What each of `num_parts` marks stands for: the next result, the last one for all."""
+    parts = [result for result in out if result is not None] if num_parts > 1 else []
+    return [*parts[: num_parts - 1], out]
 
 
 def _is_priced(func: Any) -> bool:

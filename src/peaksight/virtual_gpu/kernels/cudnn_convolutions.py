@@ -1,0 +1,168 @@
+"""The workspaces of cuDNN's convolutions: the copies of tensors that its kernels want laid out otherwise.
+
+Tensor-core kernels want channels last and aligned channels. What lies otherwise is copied into one workspace for the
+length of one kernel. Read off single calls on an H100 and an H200 (torch 2.11+cu130, cuDNN 9.19, 2026-11-28,
+benchmarks/kernels and benchmarks/operators).
+
+Limitations:
+    Which kernel runs is cuDNN's choice. What is not given here is listed as `convolution-workspace`.
+"""
+
+from dataclasses import dataclass
+from math import prod
+
+import torch
+
+from peaksight.virtual_gpu.kernels.reductions import div_up
+
+HALF = (torch.float16, torch.bfloat16)
+DESCRIPTOR_BYTES = 16
+FEW_CHANNELS = 4
+SMALL_WINDOW = 27
+SHORT_SUM = 768
+MOST_SUMMED_CHANNELS = 256
+MOST_POSITIONS = 1 << 17
+LARGE_WEIGHT = 1 << 19
+VERY_LARGE_WEIGHT = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Convolution:
+    """`x` (N, C, ...) by `weight` (K, C / groups, ...) to `y` (N, K, ...), as cuDNN sees it.
+
+    The input of a transposed convolution is its `y`. The tensors are known by shape alone.
+    """
+
+    x: torch.Tensor
+    y: torch.Tensor
+    weight: torch.Tensor
+    stride: tuple[int, ...]
+    groups: int
+    is_transposed: bool
+    is_channels_last: bool
+
+    @property
+    def is_half(self) -> bool:
+        """Sixteen bits to a number."""
+        return self.x.dtype in HALF
+
+    @property
+    def kernel(self) -> tuple[int, ...]:
+        """The window's size."""
+        return tuple(self.weight.shape[2:])
+
+    @property
+    def channels(self) -> int:
+        """Channels of `x` that one of `y` sees."""
+        return self.x.shape[1] // self.groups
+
+    @property
+    def num_positions(self) -> int:
+        """Positions of `y` in the whole batch: the rows of the product."""
+        return self.y.numel() // self.y.shape[1]
+
+    @property
+    def is_product(self) -> bool:
+        """Whether each position sees itself alone: a matrix product."""
+        return prod(self.kernel) == 1 and prod(self.stride) == 1
+
+    @property
+    def is_depthwise(self) -> bool:
+        """One group for each channel: PyTorch's own kernels, unless channels come last."""
+        return self.groups > 1 and self.groups == self.x.shape[1]
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether windows overlap."""
+        return self.kernel[-1] > self.stride[-1]
+
+    def copies(self, alignment: int = 1, *, x: bool = True, y: bool = True) -> int:
+        """Bytes of copies of `x` and the weight, their channels aligned, and of `y`; of no weight of one tap."""
+        aligned = div_up(self.channels, alignment) * alignment
+        of_weight = self.weight.nbytes * aligned // self.channels if prod(self.kernel) > 1 else 0
+        of_x = self.x.nbytes * aligned // self.channels
+        return x * of_x + y * self.y.nbytes + of_weight + DESCRIPTOR_BYTES
+
+
+def forward(convolution: Convolution) -> int:
+    """Bytes of the workspace for `y`.
+
+    Few channels are padded, to four or eight in half; small windows of them need nothing, nor do windows in single
+    precision that hardly overlap.
+    """
+    if convolution.is_depthwise:
+        return 0
+    if has_long_groups(convolution):
+        return 0 if convolution.is_half else convolution.copies() // 2
+    if convolution.channels < FEW_CHANNELS:
+        return _forward_of_few_channels(convolution)
+    if convolution.is_channels_last:
+        return 0
+    if convolution.is_product:
+        return convolution.copies() if _rows_are_odd(convolution) else 0
+    return convolution.copies(y=not _writes_in_place(convolution))
+
+
+def gradient_of_input(convolution: Convolution) -> int:
+    """Bytes of the workspace for the gradient of `x`; PyTorch's kernels or none where a patch has few channels."""
+    if convolution.is_depthwise:
+        return 0
+    if has_long_groups(convolution):
+        return convolution.copies() // 2 if convolution.is_half else 0
+    if convolution.channels < FEW_CHANNELS:
+        return _gradient_of_few_channels(convolution)
+    if convolution.is_channels_last or (convolution.is_product and not _rows_are_odd(convolution)):
+        return 0
+    return convolution.copies()
+
+
+def padding(convolution: Convolution) -> int:
+    """What few channels are padded to: a window of a stem in float16 has kernels for four."""
+    if not convolution.is_half:
+        return 1
+    return 4 if convolution.x.dtype == torch.float16 and overlaps_by_half(convolution) else 8
+
+
+def overlaps_by_half(convolution: Convolution) -> bool:
+    """A stem whose windows overlap by more than half, as in residual networks."""
+    return len(convolution.kernel) == 2 and convolution.kernel[0] > 2 * convolution.stride[0]
+
+
+def has_long_groups(convolution: Convolution) -> bool:
+    """A long window of one dimension in groups, as speech networks embed positions; read off one, in two sizes."""
+    return len(convolution.kernel) == 1 and convolution.groups > 1 and convolution.kernel[0] > SMALL_WINDOW
+
+
+def _forward_of_few_channels(convolution: Convolution) -> int:
+    is_image = len(convolution.kernel) > 1
+    if convolution.is_half and is_image and prod(convolution.kernel) <= SMALL_WINDOW:
+        return 0
+    if not convolution.is_half and not convolution.is_channels_last and not overlaps_by_half(convolution):
+        return 0
+    return convolution.copies(padding(convolution), y=not convolution.is_channels_last)
+
+
+def _gradient_of_few_channels(convolution: Convolution) -> int:
+    if convolution.is_half and convolution.overlaps:
+        return convolution.copies(8, y=not convolution.is_channels_last)
+    return convolution.copies() if convolution.is_channels_last else 0
+
+
+def _rows_are_odd(convolution: Convolution) -> bool:
+    """Whether the rows of a product can't be loaded by fours, or large ones by eights.
+
+    In single precision only very large ones are copied for it. The sizes are those of residual and dense networks.
+    """
+    length, size = prod(convolution.x.shape[2:]), convolution.weight.numel()
+    if not convolution.is_half:
+        return length % 4 != 0 and size >= VERY_LARGE_WEIGHT
+    return length % 4 != 0 or (length % 8 != 0 and size >= LARGE_WEIGHT)
+
+
+def _writes_in_place(convolution: Convolution) -> bool:
+    """Whether `y` needs no copy: short sums over images in single precision, read off eight shapes."""
+    length = prod(convolution.weight.shape[1:])
+    is_short = length <= SHORT_SUM and convolution.channels <= MOST_SUMMED_CHANNELS
+    is_short = is_short and convolution.num_positions <= MOST_POSITIONS
+    is_image = len(convolution.kernel) == 2 and not convolution.is_transposed
+    return is_short and is_image and not convolution.is_half and convolution.groups == 1

@@ -1,0 +1,138 @@
+"""The workspaces of cuDNN's weight gradients: copies, and partial sums of what multiprocessors share.
+
+The gradient is a product of few rows and columns over very many positions. Its tiles are too few for the card, so
+the positions are split, and each part leaves its sum in single precision. A product of matrices goes image by image.
+
+Limitations:
+    How often cuDNN splits is read off 200 shapes on cards with 132 multiprocessors; some kernels take up to 17 MB
+    more, and a dilated one in single precision 340 MB.
+"""
+
+from math import prod
+
+from peaksight.virtual_gpu.kernels.cudnn_convolutions import (
+    FEW_CHANNELS,
+    SMALL_WINDOW,
+    Convolution,
+    has_long_groups,
+    padding,
+)
+from peaksight.virtual_gpu.kernels.reductions import div_up
+
+FLOAT_BYTES = 4
+TILE = 128
+TILE_BYTES = TILE * TILE * FLOAT_BYTES
+MOST_IMAGEWISE_BYTES = 1 << 26
+LARGE_IMAGE = 1 << 12
+FEW_WEIGHTS = 1 << 12
+POSITIONS_OF_DEPTHWISE_PART = 98
+MOST_DEPTHWISE_PARTS = 256
+
+
+def gradient_of_weight(convolution: Convolution, num_multiprocessors: int) -> int:
+    """Bytes of the workspace for the gradient of the weight."""
+    if convolution.is_depthwise:
+        return _of_depthwise(convolution, num_multiprocessors)
+    if has_long_groups(convolution):
+        return convolution.copies() // (1 if convolution.is_half else 2)
+    if convolution.channels < FEW_CHANNELS:
+        return _of_few_channels(convolution, num_multiprocessors)
+    partial = FLOAT_BYTES * convolution.weight.numel()
+    if _goes_imagewise(convolution, partial):
+        return partial * convolution.x.shape[0]
+    return _copied(convolution) + _partial_sums(convolution, partial, num_multiprocessors)
+
+
+def _copied(convolution: Convolution) -> int:
+    """Groups in single precision have kernels for other layouts only."""
+    if not convolution.is_channels_last:
+        return convolution.copies()
+    return convolution.copies() if convolution.groups > 1 and not convolution.is_half else 0
+
+
+def _goes_imagewise(convolution: Convolution, partial_bytes: int) -> bool:
+    """Whether there is a sum for each image: in half where the rows can be loaded by eights.
+
+    In single precision it isn't for few weights and large images, nor for sums of 64 MiB.
+    """
+    if not convolution.is_product or convolution.is_channels_last:
+        return False
+    length, num_bytes = prod(convolution.x.shape[2:]), partial_bytes * convolution.x.shape[0]
+    if convolution.is_half:
+        return length % 8 == 0 and num_bytes <= MOST_IMAGEWISE_BYTES
+    is_image = len(convolution.kernel) == 2
+    is_narrow = is_image and length >= LARGE_IMAGE and convolution.weight.numel() <= FEW_WEIGHTS
+    return not is_narrow and num_bytes < MOST_IMAGEWISE_BYTES
+
+
+def _partial_sums(convolution: Convolution, partial_bytes: int, num_multiprocessors: int) -> int:
+    """As many as there are multiprocessors for each tile, but not for less than so many positions.
+
+    Where a single wave of tiles fills the card, the tiles of the last wave are split in single precision.
+    """
+    if convolution.is_product and convolution.is_channels_last:
+        return _of_product_in_channels_last(convolution, partial_bytes, num_multiprocessors)
+    num_tiles = _num_tiles(convolution)
+    splits = min(_most_splits(convolution), num_multiprocessors // num_tiles)
+    if splits > 1:
+        return splits * partial_bytes
+    left = num_tiles % num_multiprocessors
+    if (
+        convolution.is_half
+        or convolution.is_product
+        or num_tiles < num_multiprocessors
+        or 2 * left > num_multiprocessors
+    ):
+        return 0
+    return num_multiprocessors // left * left * TILE_BYTES
+
+
+def _most_splits(convolution: Convolution) -> int:
+    if not convolution.is_half:
+        return min(14 if len(convolution.kernel) < 3 else 4, convolution.num_positions // 1024)
+    if prod(convolution.kernel) == 1:
+        return min(7, convolution.num_positions // 8192)
+    return min(13, convolution.num_positions // 3840)
+
+
+def _num_tiles(convolution: Convolution) -> int:
+    """Tiles of the product: square ones, smaller where there are few output channels."""
+    side = min(TILE, max(32, convolution.y.shape[1]))
+    return div_up(convolution.y.shape[1], side) * div_up(prod(convolution.weight.shape[1:]), side)
+
+
+def _of_product_in_channels_last(convolution: Convolution, partial_bytes: int, num_multiprocessors: int) -> int:
+    most = num_multiprocessors * TILE_BYTES // partial_bytes
+    splits = min(most, convolution.num_positions // 2048) if convolution.is_half else most
+    return splits * partial_bytes if splits > 1 else 0
+
+
+def _of_few_channels(convolution: Convolution, num_multiprocessors: int) -> int:
+    """Copies with padded channels, and two parts a multiprocessor in tiles of padded channels."""
+    num_dims = len(convolution.kernel)
+    if not convolution.is_half and num_dims < 3 and (num_dims == 1 or prod(convolution.kernel) <= SMALL_WINDOW):
+        return 0
+    alignment = padding(convolution) if convolution.is_half or num_dims == 3 else 4
+    copied = convolution.copies(alignment, y=not (convolution.is_half and convolution.is_channels_last))
+    if not (convolution.overlaps or convolution.is_half) or (convolution.is_half and alignment == 4):
+        return copied
+    columns = alignment * prod(convolution.kernel)
+    rows = convolution.weight.shape[0]
+    num_parts = div_up(2 * num_multiprocessors, div_up(rows, TILE) * div_up(columns, TILE))
+    return copied + num_parts * FLOAT_BYTES * rows * columns
+
+
+def _of_depthwise(convolution: Convolution, num_multiprocessors: int) -> int:
+    """PyTorch's own kernels need nothing, those for channels last sum up in parts; read off eight shapes.
+
+    Large windows in single precision are groups of four channels: copies of them, and a part a multiprocessor.
+    """
+    partial = FLOAT_BYTES * convolution.weight.numel()
+    if not convolution.is_channels_last:
+        return 0
+    if convolution.is_half:
+        parts = min(MOST_DEPTHWISE_PARTS, convolution.num_positions // POSITIONS_OF_DEPTHWISE_PART)
+        return partial * parts
+    if prod(convolution.kernel) <= SMALL_WINDOW:
+        return 0
+    return 4 * (convolution.x.nbytes + convolution.y.nbytes + partial * num_multiprocessors)
