@@ -105,3 +105,82 @@ def test_the_rest_is_listed(virtual_gpu):
     F.conv2d(torch.randn(2, 8, 8, 8, device="cuda"), torch.randn(8, 8, 3, 3, device="cuda"))
 
     assert "convolution-workspace" in slugs(virtual_gpu)
+
+
+def backward_births(input, weight, gradient, **options):
+    """Every block of the backward of a convolution of two leaves, in the card's order."""
+    with h100() as gpu:
+        x, w = input().cuda().requires_grad_(), weight().cuda().requires_grad_()
+        out = F.conv2d(x, w, **options)
+        above = gradient().cuda()
+        with births_on(gpu) as births:
+            torch.autograd.grad(out, (x, w), above)
+    return requested(births)
+
+
+def test_each_gradient_is_followed_by_its_workspace():
+    """64 channels of 56 x 56, a batch of 32: the gradient of the input, 51,527,696 bytes, that of the weight, and
+    53,592,743 bytes."""
+    of_input, for_input, of_weight, for_weight = backward_births(
+        lambda: torch.randn(32, 64, 56, 56), lambda: torch.randn(64, 64, 3, 3), lambda: torch.randn(32, 64, 56, 56),
+        padding=1,
+    )  # fmt: skip
+
+    assert (of_input, for_input, of_weight) == (25_690_112, 51_527_696, 147_456)
+    assert for_weight == pytest.approx(53_592_743, abs=1024)
+
+
+def test_a_gradient_in_another_order_is_copied():
+    """The gradient of a patch embedding is copied first: its tokens came first."""
+    births = backward_births(
+        lambda: torch.randn(4, 64, 8, 8), lambda: torch.randn(32, 64, 1, 1),
+        lambda: torch.randn(4, 8, 8, 32).permute(0, 3, 1, 2),
+    )  # fmt: skip
+
+    assert births[:2] == [4 * 32 * 64 * 4, 4 * 64 * 64 * 4]
+
+
+def test_weights_follow_the_input_to_channels_last(virtual_gpu):
+    """`Conv2d` that was not moved to channels last copies its weight at every call."""
+    x = torch.randn(2, 8, 16, 16, device="cuda").to(memory_format=torch.channels_last)
+    w = torch.randn(8, 8, 3, 3, device="cuda")
+
+    with births_on(virtual_gpu) as births:
+        F.conv2d(x, w)
+
+    assert requested(births) == [w.nbytes, 2 * 8 * 14 * 14 * 4]
+
+
+@pytest.mark.parametrize(
+    ("input", "weight", "dtype", "measured"),
+    [
+        ((32, 1024, 14, 14), (256, 1024, 1, 1), torch.float32, 33_554_432),
+        ((32, 1024, 14, 14), (512, 1024, 1, 1), torch.float32, 46_924_335),
+        ((32, 1024, 14, 14), (256, 1024, 1, 1), torch.float16, 16_056_336),
+        ((8, 64, 64, 64), (21, 64, 1, 1), torch.float16, 43_008),
+        ((32, 3, 224, 224), (768, 3, 16, 16), torch.float16, 57_344_144),
+        ((32, 256, 14, 14), (256, 256, 3, 3), torch.float32, 22_282_847),
+    ],
+)
+def test_gradients_of_weights(input, weight, dtype, measured):
+    """A sum for each image up to 64 MiB, in half only of rows that load by eights; copies and partial sums else."""
+    (_, backward) = workspaces(input, weight, dtype=dtype, stride=weight[-1] if weight[-1] > 3 else 1,
+                               padding=1 if weight[-1] == 3 else 0)  # fmt: skip
+
+    assert backward[-1] == pytest.approx(measured, abs=1024)
+
+
+def test_short_sums_are_written_in_place():
+    """64 channels of 56 x 56, a batch of 32 in single precision: the output of the forward needs no copy."""
+    assert workspaces((32, 64, 56, 56), (64, 64, 3, 3), dtype=torch.float32, padding=1)[0] == [25_837_584]
+
+
+def test_transposed_convolutions_are_gradients():
+    """A patch of 16 x 16 in half needs its copies where it embeds, and none where it paints."""
+    assert workspaces((32, 3, 224, 224), (768, 3, 16, 16), stride=16)[0] == [38_469_648]
+    with h100() as gpu:
+        x = torch.randn(32, 768, 14, 14, device="cuda", dtype=torch.float16)
+        w = torch.randn(768, 3, 16, 16, device="cuda", dtype=torch.float16)
+        with births_on(gpu) as births:
+            out = F.conv_transpose2d(x, w, stride=16)
+    assert requested(births) == [out.nbytes]
