@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from peaksight.attribution.live_set import live_at_peak
-from peaksight.attribution.verdict import judge
+from peaksight.attribution.verdict import allowed_by_script, judge
 from peaksight.gpus import Room, outside_the_allocator
-from peaksight.records import Action, Capture, NotReached, Peak, Phase, Report, StepReport
+from peaksight.records import Capture, NotReached, Peak, Phase, Report, StepReport
 
 SCHEMA = "peaksight.report/1"
 
@@ -44,8 +44,8 @@ def build_report(capture: Capture, room: Room, unlimited: Capture | None = None)
 def _reservable_bytes(capture: Capture, room: Room) -> int:
     """What libraries leave to the allocator, and no more than the script itself allowed at last."""
     left = max(0, room.usable_bytes - capture.outside_bytes)
-    caps = [call.bytes for call in capture.calls if call.action is Action.ALLOWED]
-    return min(left, caps[-1]) if caps and caps[-1] else left
+    allowed_bytes = allowed_by_script(capture)
+    return left if allowed_bytes is None else min(left, allowed_bytes)
 
 
 def _peak(capture: Capture, room: Room) -> Peak:

@@ -7,7 +7,7 @@ from peaksight.allocator.device import KEPT_BY_DRIVER
 from peaksight.attribution.live_set import live_set
 from peaksight.attribution.replayed import ReplayedFailure, replay_capture
 from peaksight.gpus import Room
-from peaksight.records import WITHOUT_ANSWER, Action, Approximation, Capture, Failure, OutOfMemory, Retries
+from peaksight.records import WITHOUT_ANSWER, Action, Approximation, Capture, OutOfMemory, Retries
 from peaksight.units import GIB
 
 UNBOUNDED_BYTES = sys.maxsize
@@ -54,6 +54,12 @@ def judge(capture: Capture, room: Room, unlimited: Capture | None = None) -> Ver
     return Verdict(fits=True if sure else None, oom=None, retries=_retries(capture, room))
 
 
+def allowed_by_script(capture: Capture) -> int | None:
+    """What the script let PyTorch reserve at last, None if that was everything."""
+    allowed = [call.bytes for call in capture.calls if call.action is Action.ALLOWED]
+    return allowed[-1] or None if allowed else None
+
+
 def first_failure(capture: Capture, allowed_bytes: int) -> ReplayedFailure | None:
     """What fails first of an unlimited `capture` when PyTorch may reserve `allowed_bytes`, None if nothing does."""
     if capture.peak_reserved_bytes <= allowed_bytes:
@@ -91,14 +97,12 @@ def _head_room_bytes(capture: Capture, room: Room) -> int:
     """What the run would have needed without a limit, less what the card gives, or the script itself allows."""
     needs = replay_capture(capture, limit_bytes=None, allowed_bytes=UNBOUNDED_BYTES)
     beyond_card = needs.needed_bytes + KEPT_BY_DRIVER - room.usable_bytes
-    allowed = [call.bytes for call in capture.calls if call.action is Action.ALLOWED]
-    if not allowed or not allowed[-1]:
-        return beyond_card
-    return max(beyond_card, needs.peak_reserved_bytes - allowed[-1])
+    allowed_bytes = allowed_by_script(capture)
+    return beyond_card if allowed_bytes is None else max(beyond_card, needs.peak_reserved_bytes - allowed_bytes)
 
 
 def _out_of_memory(capture: Capture, fatal: int) -> OutOfMemory:
-    failure: Failure = capture.failures[fatal]
+    failure = capture.failures[fatal]
     return OutOfMemory(
         message=failure.message,
         requested_bytes=failure.requested_bytes,
