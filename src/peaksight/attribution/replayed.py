@@ -37,7 +37,8 @@ def replay_capture(capture: Capture, *, limit_bytes: int | None, allowed_bytes: 
     """Repeat `capture` on a card that gives `limit_bytes` (None: everything).
 
     `allowed_bytes` is what PyTorch may reserve of it; None is what the script itself allowed. Of a failure that the
-    script got over, what it did to the cache is repeated.
+    script got over, what it did to the cache is repeated. Where the other card fails earlier in the same step, the
+    script gets over that as well: what else it would have allocated before is left out.
     """
     return _Replayer(capture, limit_bytes, allowed_bytes).run()
 
@@ -50,6 +51,8 @@ class _Replayer:
         self._allocator.allowed_bytes = allowed_bytes
         self._blocks: dict[int, Block] = {}
         self._needed_bytes = 0
+        self._got_over = [f for index, f in enumerate(capture.failures) if index != capture.fatal]
+        self._left_out_until = 0
 
     def run(self) -> Replayed:
         failure = next((failure for failure in map(self._step, _events(self._capture)) if failure), None)
@@ -67,17 +70,26 @@ class _Replayer:
             return self._call(happened)
         if tick == happened.born:
             return self._malloc(happened)
-        self._allocator.free(self._blocks.pop(happened.born))
+        if happened.born in self._blocks:
+            self._allocator.free(self._blocks.pop(happened.born))
         return None
 
     def _malloc(self, allocation: Allocation) -> ReplayedFailure | None:
+        if allocation.born < self._left_out_until:
+            return None
         try:
             block = self._allocator.malloc(allocation.requested_bytes, allocation.stream)
         except DeviceOutOfMemory as error:
-            return ReplayedFailure(event=allocation, error=error)
+            self._left_out_until = self._got_over_at(allocation)
+            return None if self._left_out_until else ReplayedFailure(event=allocation, error=error)
         self._blocks[allocation.born] = block
         self._note_need()
         return None
+
+    def _got_over_at(self, allocation: Allocation) -> int:
+        """The tick of the failure that ended the attempt of `allocation`, 0 if none did."""
+        after = (f.tick for f in self._got_over if f.tick > allocation.born and f.step == allocation.step)
+        return next(after, 0)
 
     def _call(self, call: AllocatorCall) -> ReplayedFailure | None:
         match call.action:

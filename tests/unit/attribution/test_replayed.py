@@ -2,7 +2,7 @@
 
 import pytest
 
-from helpers import allocation_of, capture_of
+from helpers import allocation_of, capture_of, failure_of
 from peaksight.attribution import replay_capture
 from peaksight.records import Action, AllocatorCall
 from peaksight.units import GIB, MIB
@@ -44,6 +44,28 @@ def test_libraries_take_their_share():
     assert replay_capture(capture, limit_bytes=None).needed_bytes == GIB + 64 * MIB
     assert replay_capture(capture, limit_bytes=GIB + 40 * MIB).failure.event.born == 2
     assert replay_capture(capture, limit_bytes=MIB).failure.event is handle
+
+
+@pytest.mark.parametrize(("step", "born"), [(1, None), (2, 1)])
+def test_an_attempt_that_fails_anyway_may_fail_earlier(step, born):
+    """Of a step in which the script got over a failure only what came after that has to fit, not of another step."""
+    failed = failure_of(2 * GIB, tick=4, step=step)
+    call = AllocatorCall(tick=4, action=Action.FAILED, bytes=2 * GIB)
+    attempt = allocation_of(3 * GIB, born=1, died=5), allocation_of(MIB, born=2, died=3)
+    capture = capture_of(*attempt, allocation_of(GIB, born=6), calls=(call,), failures=(failed,))
+    replayed = replay_capture(capture, limit_bytes=2 * GIB)
+
+    assert (replayed.failure and replayed.failure.event.born) == born
+    assert replayed.peak_reserved_bytes == (GIB if born is None else 0)
+
+
+def test_what_follows_an_attempt_has_to_fit():
+    """Also in the same step."""
+    failed = failure_of(2 * GIB, tick=2)
+    attempt = allocation_of(3 * GIB, born=1, died=3)
+    capture = capture_of(attempt, allocation_of(3 * GIB, born=4), failures=(failed,))
+
+    assert replay_capture(capture, limit_bytes=2 * GIB).failure.event.born == 4
 
 
 @pytest.mark.parametrize(("allowed_bytes", "fails"), [(None, True), (4 * GIB, False)])
