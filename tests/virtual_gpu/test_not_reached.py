@@ -1,6 +1,7 @@
 """GIVEN a training loop of which a few steps are run, THEN what it did not come to is named if it uses the card."""
 
 import contextlib
+import os
 import sys
 import textwrap
 
@@ -163,8 +164,11 @@ def test_branches_that_are_never_taken_are_not_waited_for(not_reached):
                 torch.save(net, "x.pt")
             if args.resume is not None:
                 net(x)
+            if args.every:
+                with torch.no_grad():
+                    net(x)
         main()
-        """) == ["12: if step % 100 == 99"]
+        """) == ["12: if step % 100 == 99", "20: net(x)"]
 
 
 def test_in_functions_that_the_loop_calls(not_reached, tmp_path):
@@ -262,6 +266,28 @@ def test_a_file_that_cannot_have_probes_runs_without(not_reached, monkeypatch):
     monkeypatch.setattr("peaksight.virtual_gpu.unreached.probed_files.compile_with_probes", refuse)
 
     assert not_reached("for step in range(1000):\n    STEP\nnet(x)") is None
+
+
+def test_objects_that_cannot_be_looked_at(not_reached, monkeypatch):
+    """The run goes on to its end, and nothing is known."""
+
+    class Hidden:
+        __class__ = property(lambda self: 1 / 0)
+
+    monkeypatch.setattr("builtins.hidden", Hidden(), raising=False)
+
+    assert (
+        not_reached("""\
+        import os
+        for step in range(2):
+            STEP
+            if step == 100:
+                hidden.evaluate()
+        os.mkdir("reached")
+        """)
+        is None
+    )
+    assert os.path.isdir("reached")
 
 
 def refuse(source, filename):

@@ -45,8 +45,18 @@ class Unreached:
                 probe = statement
             elif probe is None or self._region.file.hits[probe.index]:
                 yield from self._inside(statement)
+            elif (blocks := self._settled_blocks(statement)) is not None:
+                for inner in blocks:
+                    yield from self._in_block(inner)
             elif self._works(statement):
                 yield self._missed(probe, statement, _text(statement))
+
+    def _settled_blocks(self, statement: ast.stmt) -> list[list[ast.stmt]] | None:
+        """The blocks that will run once `statement` is reached, None where that is not settled or it has none."""
+        if isinstance(statement, (ast.With, ast.AsyncWith, ast.Try)):
+            return list(blocks_of(statement))
+        outcome = self._region.conditions.outcome(statement.test) if isinstance(statement, ast.If) else None
+        return None if outcome is None else [statement.body if outcome else statement.orelse]  # type: ignore[attr-defined]
 
     def _inside(self, statement: ast.stmt) -> Iterator[Missed]:
         """What was not reached in a statement that was: a branch is named by its condition, and not looked into."""

@@ -52,7 +52,9 @@ class Conditions:
 
     def _comparison(self, kind: type[ast.cmpop], left: ast.expr, right: ast.expr) -> bool | None:
         sides = self._settled_value(left), self._settled_value(right)
-        is_known = UNKNOWN not in sides if kind in (ast.Is, ast.IsNot) else all(map(_is_flag, sides))
+        is_known = (
+            all(side is not UNKNOWN for side in sides) if kind in (ast.Is, ast.IsNot) else all(map(_is_flag, sides))
+        )
         try:
             return bool(_COMPARISONS[kind](*sides)) if is_known else None
         except TypeError:

@@ -169,7 +169,7 @@ def _unknown_works(call: ast.Call, given: list[Any]) -> bool:
 
 
 def _is_the_card(value: Any) -> bool:
-    return str(value).startswith("cuda") if isinstance(value, (str, torch.device)) else False
+    return isinstance(value, (str, torch.device)) and str(value).partition(":")[0] == "cuda"
 
 
 def _method_works(receiver: Any, name: str, given: list[Any]) -> bool:

@@ -5,8 +5,10 @@ import gc
 import inspect
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from types import FunctionType
 from typing import Any
+from weakref import ReferenceType, ref
 
 from peaksight.records import NotReached
 from peaksight.virtual_gpu.unreached.branches import Missed, Unreached
@@ -20,16 +22,24 @@ from peaksight.virtual_gpu.unreached.values import module_of
 _NO_FRAMEWORKS = {"torch", *sys.stdlib_module_names}
 
 
-def missed_in_hooks(files: ProbedFiles, work: DeviceWork) -> Iterator[Missed]:
-    """The own overrides of a library's methods that use the card and were not called, in classes with an instance.
+class Hooks:
+    """The own overrides of a library's methods, in classes that have an instance at the first look."""
 
-    Of those that were called, what they did not come to.
-    """
-    hooks = {cls: found for cls in _own_classes(files) if (found := list(_hooks(cls)))}
-    for cls, instance in _instances(set(hooks)):
-        for function in hooks[cls]:
-            if call := work.call_of(function, [instance], {}):
-                yield from _missed(function.__name__, call, files, work)
+    def __init__(self, files: ProbedFiles, work: DeviceWork) -> None:
+        """`work` judges what uses the card."""
+        self._files = files
+        self._work = work
+        self._instances: dict[type, ReferenceType[Any]] | None = None
+
+    def missed(self) -> Iterator[Missed]:
+        """Those that use the card and were not called; of those that were called, what they did not come to."""
+        if self._instances is None:
+            self._instances = _instances({cls for cls in _own_classes(self._files) if any(_hooks(cls))})
+        for cls, reference in self._instances.items():
+            instance = reference()
+            for function in _hooks(cls) if instance is not None else ():
+                if call := self._work.call_of(function, [instance], {}):
+                    yield from _missed(function.__name__, call, self._files, self._work)
 
 
 def _missed(name: str, call: OwnCall, files: ProbedFiles, work: DeviceWork) -> Iterator[Missed]:
@@ -43,10 +53,12 @@ def _missed(name: str, call: OwnCall, files: ProbedFiles, work: DeviceWork) -> I
         yield Missed(file, entry.index, NotReached(at=f"{file.name}:{call.tree.lineno}", text=name))
 
 
-def _own_classes(files: ProbedFiles) -> set[type]:
-    modules = [module for module in list(sys.modules.values()) if getattr(module, "__file__", None) in files.names]
-    held = (value for module in modules for value in list(vars(module).values()))
-    return {value for value in held if isinstance(value, type)}
+def _own_classes(files: ProbedFiles) -> Iterator[type]:
+    for module in list(sys.modules.values()):
+        names = getattr(module, "__dict__", {})
+        if names.get("__file__") in files.names:
+            held = list(names.values())
+            yield from (each for each in held if isinstance(each, type) and each.__module__ == module.__name__)
 
 
 def _hooks(cls: type) -> Iterator[FunctionType]:
@@ -61,9 +73,11 @@ def _is_hook(cls: type, name: str) -> bool:
     return bool(definers) and all(module_of(base).partition(".")[0] not in _NO_FRAMEWORKS for base in definers)
 
 
-def _instances(classes: set[type]) -> Iterator[tuple[type, Any]]:
-    """One instance of each of `classes` that has any."""
+def _instances(classes: set[type]) -> dict[type, "ReferenceType[Any]"]:
+    """One instance of each of `classes` that has any; a look at every object takes a tenth of a second."""
+    found: dict[type, ReferenceType[Any]] = {}
     for candidate in gc.get_objects() if classes else ():
-        if type(candidate) in classes:
-            classes.discard(type(candidate))
-            yield type(candidate), candidate
+        if type(candidate) in classes and type(candidate) not in found:
+            with suppress(TypeError):  # some can't have weak references
+                found[type(candidate)] = ref(candidate)
+    return found

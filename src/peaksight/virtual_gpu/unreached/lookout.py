@@ -9,7 +9,7 @@ from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.source_lines import SourceLines
 from peaksight.virtual_gpu.unreached.branches import Missed, Unreached
 from peaksight.virtual_gpu.unreached.device_work import DeviceWork
-from peaksight.virtual_gpu.unreached.hooks import missed_in_hooks
+from peaksight.virtual_gpu.unreached.hooks import Hooks
 from peaksight.virtual_gpu.unreached.probed_files import ProbedFiles
 from peaksight.virtual_gpu.unreached.training_frames import calling_frames, regions_of
 
@@ -24,30 +24,37 @@ class Lookout:
         """Files below `script_dir` and below the working directory are looked at, and named relative to the former."""
         self.files = ProbedFiles((script_dir, os.getcwd()), SourceLines(script_dir))
         self._work = DeviceWork(self.files.tree_of)
+        self._hooks = Hooks(self.files, self._work)
         self._found: dict[NotReached, Missed] = {}
         self._num_looks = 0
+        self._has_failed = False
 
     def install(self, patches: Patches) -> None:
         """Compile the person's modules with probes until `patches` is left."""
         self.files.install(patches)
 
     def look(self) -> None:
-        """A step ends here: note what of the loop that called it, and of what follows, was not reached yet."""
-        if self.files and self._num_looks < MAX_LOOKS:
+        """A step ends here: note what of the loop that called it, and of what follows, was not reached yet.
+
+        Whatever the objects of the script answer, the run goes on; nothing is known then.
+        """
+        if self.files and not self._has_failed and self._num_looks < MAX_LOOKS:
             self._num_looks += 1
-            for missed in self._missed():
-                self._found[missed.line] = missed
+            try:
+                self._found |= {missed.line: missed for missed in self._missed()}
+            except Exception:
+                self._has_failed = True
 
     def _missed(self) -> Iterator[Missed]:
         frames = calling_frames(sys._getframe())
         running = {frame.f_code for frame in frames}
         for region in regions_of(frames, self.files):
             yield from Unreached(region, self._work, self.files, running).find()
-        yield from missed_in_hooks(self.files, self._work)
+        yield from self._hooks.missed()
 
     def not_reached(self) -> tuple[NotReached, ...] | None:
         """What was never reached, in the order of the source; None without a training loop that could be looked at."""
-        if not self._num_looks:
+        if not self._num_looks or self._has_failed:
             return None
         missed = [each.line for each in self._found.values() if not each.file.hits[each.probe]]
         files = list(dict.fromkeys(_place(line)[0] for line in self._found))

@@ -61,7 +61,8 @@ def scope_of_frame(frame: FrameType, tree: ast.AST) -> Scope:
         return Scope({}, frame.f_globals)
     seen = frame.f_locals
     names = dict(seen)
-    seen.clear()
+    if isinstance(seen, dict):  # from Python 3.13 on it is a view, which keeps nothing
+        seen.clear()
     return Scope(names, frame.f_globals)
 
 
