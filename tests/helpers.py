@@ -147,5 +147,5 @@ def peak_of(allocated_bytes, *, reserved_bytes, **about):
 def oom_of(requested_bytes, **about):
     """An out-of-memory error in the backward of step 1, at `train.py:88`."""
     facts = {"step": 1, "phase": Phase.BACKWARD, "at": "train.py:88", "backward_at": None, "message": ""}
-    sizes = {"requested_bytes": requested_bytes, "allocated_bytes": 0, "reserved_bytes": 0}
+    sizes = {"requested_bytes": requested_bytes, "allocated_bytes": 0, "reserved_bytes": 0, "free_bytes": 10 * MIB}
     return OutOfMemory(**(sizes | facts | about))

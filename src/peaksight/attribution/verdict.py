@@ -112,5 +112,6 @@ def _out_of_memory(capture: Capture, fatal: int) -> OutOfMemory:
         phase=failure.phase,
         at=failure.source,
         backward_at=failure.backward_source or None,
+        free_bytes=failure.free_bytes,
         live=live_set(capture, failure.tick),
     )

@@ -43,6 +43,10 @@ class Room:
         """What is left when the context is at its smallest."""
         return self.usable_bytes + self.context_margin_bytes
 
+    def free_bytes(self, taken_bytes: int) -> int:
+        """What `cudaMemGetInfo` calls free when this process has taken `taken_bytes` beyond its context."""
+        return max(0, self.usable_bytes - taken_bytes)
+
     @property
     def gpu(self) -> Gpu:
         """The card as the report names it."""

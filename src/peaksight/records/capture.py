@@ -120,8 +120,9 @@ class Failure:
     """Memory that the card could not give, raised in the script as `message`.
 
     `tick` is the last one before it was raised. `requested_bytes` is what a tensor or a library asked for,
-    `allocated_bytes` and `reserved_bytes` what the allocator held. `source` and `library` are as in `Allocation`;
-    `backward_source` is the line that called the backward pass in which it happened, empty outside of one.
+    `allocated_bytes` and `reserved_bytes` what the allocator held, `free_bytes` what the card had left (None: not
+    recorded). `source` and `library` are as in `Allocation`; `backward_source` is the line that called the backward
+    pass in which it happened, empty outside of one.
     """
 
     tick: int
@@ -136,6 +137,7 @@ class Failure:
     source: str
     library: str
     backward_source: str
+    free_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

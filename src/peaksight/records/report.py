@@ -51,8 +51,9 @@ class Holder:
 class OutOfMemory:
     """The failure that ends the run on this card.
 
-    `at` is the person's line, of the forward where it happened in a backward pass that `backward_at` called. `live` is
-    what was alive at that moment, as in `live_at_peak`.
+    `at` is the person's line, of the forward where it happened in a backward pass that `backward_at` called.
+    `free_bytes` is what the card had left, None where that was not recorded. `live` is what was alive at that moment,
+    as in `live_at_peak`.
     """
 
     message: str
@@ -63,6 +64,7 @@ class OutOfMemory:
     phase: Phase
     at: str
     backward_at: str | None
+    free_bytes: int | None = None
     live: tuple[Holder, ...] = ()
 
 

@@ -150,11 +150,12 @@ def peak_lines(peak: Peak) -> list[tuple[str, int, str]]:
 def failure_lines(oom: OutOfMemory) -> list[tuple[str, int, str]]:
     """Each number of the failure with its name and what it means."""
     largest = by_category(oom.live)[:_NUM_CATEGORIES]
+    free = "" if oom.free_bytes is None else f"{format_bytes(oom.free_bytes)} of the card were free"
     alive = ", ".join(f"{row.category_words} {format_bytes(row.bytes)}" for row in largest)
     return [
         ("asked for", oom.requested_bytes, moment(oom)),
         ("allocated", oom.allocated_bytes, alive),
-        ("reserved", oom.reserved_bytes, "of the card, at that moment"),
+        ("reserved", oom.reserved_bytes, free),
     ]
 
 

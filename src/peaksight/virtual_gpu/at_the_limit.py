@@ -81,7 +81,7 @@ class Failures:
 
     def _tell(self, ledger: Ledger, error: DeviceOutOfMemory) -> None:
         """What C++ tells of an `error` before it raises: the history, and the observers that the script attached."""
-        free = free_bytes(error, self._room)
+        free = self._room.free_bytes(error.reserved_bytes + error.outside_bytes)
         if ledger.history is not None:
             size = ledger.allocator.round_size(error.requested_bytes)
             ledger.history.failed(size, ledger.stream, device_free_bytes=free)
@@ -96,6 +96,7 @@ class Failures:
             requested_bytes=num_bytes,
             allocated_bytes=ledger.allocator.allocated_bytes,
             reserved_bytes=ledger.allocator.reserved_bytes,
+            free_bytes=self._room.free_bytes(ledger.allocator.reserved_bytes + ledger.allocator.outside_bytes),
             step=about.step,
             phase=about.phase,
             op=op,
@@ -133,11 +134,6 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
             pending += chain((current.__cause__, current.__context__), getattr(current, "exceptions", ()))
 
 
-def free_bytes(error: DeviceOutOfMemory, room: Room) -> int:
-    """What `cudaMemGetInfo` calls free at the moment of `error`."""
-    return max(0, room.usable_bytes - error.reserved_bytes - error.outside_bytes)
-
-
 def out_of_memory_message(error: DeviceOutOfMemory, room: Room) -> str:
     """The text of `torch.OutOfMemoryError`, as `DeviceCachingAllocator::malloc` puts it together."""
     if error.is_rejected:
@@ -146,13 +142,14 @@ def out_of_memory_message(error: DeviceOutOfMemory, room: Room) -> str:
             f"per_process_memory_fraction limit. Requested size: {format_size(error.requested_bytes)}"
         )
     allowed = f"{format_size(error.allowed_bytes)} allowed; " if error.allowed_bytes is not None else ""
-    in_use = room.context_bytes + error.outside_bytes + error.reserved_bytes
+    taken_bytes = error.reserved_bytes + error.outside_bytes
+    in_use = format_size(room.context_bytes + taken_bytes)
     return (
         f"CUDA out of memory. Tried to allocate {format_size(error.segment_bytes)}. "
         f"GPU 0 has a total capacity of {format_size(room.card.total_bytes)} "
-        f"of which {format_size(free_bytes(error, room))} is free. "
-        f"Including non-PyTorch memory, this process has {format_size(in_use)} memory in use. {allowed}"
-        f"Of the allocated memory {format_size(error.allocated_bytes)} is allocated by PyTorch, and "
+        f"of which {format_size(room.free_bytes(taken_bytes))} is free. "
+        f"Including non-PyTorch memory, this process has {in_use} memory in use. "
+        f"{allowed}Of the allocated memory {format_size(error.allocated_bytes)} is allocated by PyTorch, and "
         f"{format_size(error.reserved_bytes - error.allocated_bytes)} is reserved by PyTorch but unallocated. "
         "If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to "
         "avoid fragmentation.  See documentation for Memory Management  "

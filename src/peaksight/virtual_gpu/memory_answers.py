@@ -60,7 +60,7 @@ class DeviceMemory:
 
     def info(self, device: int = 0) -> tuple[int, int]:
         """Free and total bytes, as `cudaMemGetInfo`: nothing is free where the simulation goes beyond the card."""
-        return max(0, self._room.usable_bytes - self._taken_bytes), self._room.card.total_bytes
+        return self._room.free_bytes(self._taken_bytes), self._room.card.total_bytes
 
     def statistics(self) -> dict[str, Any]:
         """The C functions of `torch.cuda.memory` about the caching allocator as a whole."""
