@@ -184,3 +184,12 @@ def test_transposed_convolutions_are_gradients():
         with births_on(gpu) as births:
             out = F.conv_transpose2d(x, w, stride=16)
     assert requested(births) == [out.nbytes]
+
+
+@pytest.mark.parametrize(("channels", "rest"), [(512, 84 * 65536), (1408, 0)])
+def test_the_last_wave_of_tiles_is_split(channels, rest):
+    """512 channels make 144 tiles, of which 12 are left to split by seven; 1408 make three full waves."""
+    _, (*_, for_weight) = workspaces((32, 512, 7, 7), (channels, 512, 3, 3), dtype=torch.float32, padding=1)
+
+    copies = 4 * (32 * 49 * (512 + channels) + channels * 512 * 9)
+    assert for_weight - copies == pytest.approx(rest, abs=1024)

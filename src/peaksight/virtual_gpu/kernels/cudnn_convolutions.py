@@ -77,9 +77,12 @@ class Convolution:
         return self.kernel[-1] > self.stride[-1]
 
     def copies(self, alignment: int = 1, *, x: bool = True, y: bool = True) -> int:
-        """Bytes of copies of `x` and the weight, their channels aligned, and of `y`; of no weight of one tap."""
+        """Bytes of copies of `x` and the weight, their channels aligned, and of `y`.
+
+        The weight of a single tap lies as it should, unless `y` is written otherwise.
+        """
         aligned = div_up(self.channels, alignment) * alignment
-        of_weight = self.weight.nbytes * aligned // self.channels if prod(self.kernel) > 1 else 0
+        of_weight = self.weight.nbytes * aligned // self.channels if prod(self.kernel) > 1 or not y else 0
         of_x = self.x.nbytes * aligned // self.channels
         return x * of_x + y * self.y.nbytes + of_weight + DESCRIPTOR_BYTES
 

@@ -12,6 +12,7 @@ from math import prod
 
 from peaksight.virtual_gpu.kernels.cudnn_convolutions import (
     FEW_CHANNELS,
+    LARGE_WEIGHT,
     SMALL_WINDOW,
     Convolution,
     has_long_groups,
@@ -27,6 +28,8 @@ LARGE_IMAGE = 1 << 12
 FEW_WEIGHTS = 1 << 12
 POSITIONS_OF_DEPTHWISE_PART = 98
 MOST_DEPTHWISE_PARTS = 256
+POSITIONS_OF_LAST_PART = 224
+MANY_TILES = 16
 
 
 def gradient_of_weight(convolution: Convolution, num_multiprocessors: int) -> int:
@@ -73,26 +76,25 @@ def _partial_sums(convolution: Convolution, partial_bytes: int, num_multiprocess
     if convolution.is_product and convolution.is_channels_last:
         return _of_product_in_channels_last(convolution, partial_bytes, num_multiprocessors)
     num_tiles = _num_tiles(convolution)
-    splits = min(_most_splits(convolution), num_multiprocessors // num_tiles)
+    splits = min(_most_splits(convolution, num_tiles), num_multiprocessors // num_tiles)
     if splits > 1:
         return splits * partial_bytes
-    left = num_tiles % num_multiprocessors
-    if (
-        convolution.is_half
-        or convolution.is_product
-        or num_tiles < num_multiprocessors
-        or 2 * left > num_multiprocessors
-    ):
+    if convolution.is_half or convolution.is_product or num_tiles < num_multiprocessors:
         return 0
-    return num_multiprocessors // left * left * TILE_BYTES
+    return TILE_BYTES * _parts_of_last_wave(convolution, num_tiles % num_multiprocessors, num_multiprocessors)
 
 
-def _most_splits(convolution: Convolution) -> int:
+def _parts_of_last_wave(convolution: Convolution, num_tiles: int, num_multiprocessors: int) -> int:
+    splits = min(num_multiprocessors // max(num_tiles, 1), convolution.num_positions // POSITIONS_OF_LAST_PART)
+    return splits * num_tiles if splits > 1 else 0
+
+
+def _most_splits(convolution: Convolution, num_tiles: int) -> int:
     if not convolution.is_half:
         return min(14 if len(convolution.kernel) < 3 else 4, convolution.num_positions // 1024)
     if prod(convolution.kernel) == 1:
         return min(7, convolution.num_positions // 8192)
-    return min(13, convolution.num_positions // 3840)
+    return min(13, convolution.num_positions // (3840 if num_tiles < MANY_TILES else 8192))
 
 
 def _num_tiles(convolution: Convolution) -> int:
@@ -102,8 +104,9 @@ def _num_tiles(convolution: Convolution) -> int:
 
 
 def _of_product_in_channels_last(convolution: Convolution, partial_bytes: int, num_multiprocessors: int) -> int:
-    most = num_multiprocessors * TILE_BYTES // partial_bytes
-    splits = min(most, convolution.num_positions // 2048) if convolution.is_half else most
+    splits = num_multiprocessors * TILE_BYTES // partial_bytes
+    if convolution.is_half:
+        splits = min(splits, convolution.num_positions // 2048) if convolution.weight.numel() < LARGE_WEIGHT else 0
     return splits * partial_bytes if splits > 1 else 0
 
 
