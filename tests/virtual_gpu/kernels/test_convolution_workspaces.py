@@ -193,3 +193,16 @@ def test_the_last_wave_of_tiles_is_split(channels, rest):
 
     copies = 4 * (32 * 49 * (512 + channels) + channels * 512 * 9)
     assert for_weight - copies == pytest.approx(rest, abs=1024)
+
+
+def test_large_products_in_half_load_by_eights():
+    """1024 to 512 channels of 14 x 14, a batch of 128: copies, and of the weight on the way back."""
+    forward, backward = workspaces((128, 1024, 14, 14), (512, 1024, 1, 1))
+
+    assert forward == pytest.approx([77_070_483], abs=512)
+    assert backward == pytest.approx([78_119_123, 83_362_351], rel=0.03)
+
+
+def test_small_windows_of_a_stem_need_nothing():
+    """3 x 3 by 2 in single precision, as in mobile networks."""
+    assert workspaces((32, 3, 224, 224), (32, 3, 3, 3), dtype=torch.float32, stride=2, padding=1) == ([], [])

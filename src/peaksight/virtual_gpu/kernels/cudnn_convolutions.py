@@ -107,7 +107,10 @@ def forward(convolution: Convolution) -> int:
 
 
 def gradient_of_input(convolution: Convolution) -> int:
-    """Bytes of the workspace for the gradient of `x`; PyTorch's kernels or none where a patch has few channels."""
+    """Bytes of the workspace for the gradient of `x`.
+
+    Few channels need copies where windows overlap. Rows that load by fours alone want the weight too; read off one.
+    """
     if convolution.is_depthwise:
         return 0
     if has_long_groups(convolution):
@@ -116,7 +119,8 @@ def gradient_of_input(convolution: Convolution) -> int:
         return _gradient_of_few_channels(convolution)
     if convolution.is_channels_last or (convolution.is_product and not _rows_are_odd(convolution)):
         return 0
-    return convolution.copies()
+    loads_by_fours = convolution.is_product and prod(convolution.x.shape[2:]) % 4 == 0
+    return convolution.copies() + loads_by_fours * convolution.weight.nbytes
 
 
 def padding(convolution: Convolution) -> int:
@@ -127,8 +131,9 @@ def padding(convolution: Convolution) -> int:
 
 
 def overlaps_by_half(convolution: Convolution) -> bool:
-    """A stem whose windows overlap by more than half, as in residual networks."""
-    return len(convolution.kernel) == 2 and convolution.kernel[0] > 2 * convolution.stride[0]
+    """A stem whose large windows overlap by more than half, as in residual networks."""
+    is_large = len(convolution.kernel) == 2 and prod(convolution.kernel) > SMALL_WINDOW
+    return is_large and convolution.kernel[0] > 2 * convolution.stride[0]
 
 
 def has_long_groups(convolution: Convolution) -> bool:
