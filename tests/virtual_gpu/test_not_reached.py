@@ -97,6 +97,8 @@ def test_branches_of_the_loop_and_what_follows(not_reached):
 def test_what_uses_no_memory_is_not_named(not_reached):
     """Logging, counters, schedulers, progress, plain lists, and numbers on the card."""
     assert [] == not_reached("""\
+        told = logging.LoggerAdapter(log, {})
+        told.model = net
         for step in range(1000):
             STEP
             if step % 100 == 99:
@@ -105,6 +107,7 @@ def test_what_uses_no_memory_is_not_named(not_reached):
                 history.append(loss.detach())
                 history.append(out)
                 sched.step()
+                told.info("of a library's object that has the model")
                 net.eval(); net.train(); net.requires_grad_(True)
                 out.size(0), out.cpu(), out.view(-1), loss * 2
                 count = sum(p.numel() for p in net.parameters())

@@ -19,6 +19,8 @@ from peaksight.virtual_gpu.unreached.values import UNKNOWN, Bound, Scope, module
 _Definition = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 # Methods of nn.Module that put something on the card; its others are bookkeeping.
 _MOVES_MODULE = {"to", "cuda", "half", "float", "double", "bfloat16", "to_empty", "forward", "__call__"}
+# What begins the names of methods that tell, ask or note something.
+_TELLS = set("print log info debug warning error is has get set add wait register".split())
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class DeviceWork:
         if module_of(function) == "builtins":
             return False
         if receiver is not UNKNOWN and not _is_of_torch(function):
-            return _holds_device_data(receiver) or any(map(_is_on_device, given))
+            return _library_works(receiver, getattr(function, "__name__", "")) or any(map(_is_on_device, given))
         if isinstance(receiver, (torch.Tensor, nn.Module, torch.optim.Optimizer)):
             return _method_works(receiver, getattr(function, "__name__", ""), given)
         if _is_of_torch(function):
@@ -143,8 +145,10 @@ def _is_data(value: Any) -> bool:
     return isinstance(value, FakeTensor) and value.fake_device.type == "cuda" and value.numel() > 1
 
 
-def _holds_device_data(receiver: Any) -> bool:
-    """Whether a library's object has something of the card: a trainer, an accelerator, or a part of one."""
+def _library_works(receiver: Any, method: str) -> bool:
+    """Whether a library's object has something of the card, as a trainer or an accelerator, and works with it."""
+    if method.partition("_")[0] in _TELLS:
+        return False
     held = list(_held(receiver))
     library = _library_of(receiver)
     parts = [each for each in held if library and _library_of(each) == library]
