@@ -27,6 +27,7 @@ TEXTS = {
     "communicator": "communicators of NCCL, outside PyTorch",
     "bucket-release": "the first buckets of DistributedDataParallel, which may be alive until the second backward pass",
     "missing-weights": "weights that are not in the local cache, done without: {names}",
+    "threads": "operators that a second thread ran, {times}, first at {at}: in the order of this run",
     "draws": "random numbers drawn on the CPU {times}, first at {at}: a real run draws others",
 }
 

@@ -27,6 +27,7 @@ from peaksight.virtual_gpu import (
     pretrained,
     safetensors_files,
     saving,
+    threads,
     torch_answers,
     triton_kernels,
 )
@@ -156,6 +157,7 @@ class VirtualGpu:
         safetensors_files.install(patches, self._files, self.loop)
         pretrained.install(patches, self.approximations.note, self.loop)
         copies.install(patches)
+        threads.install(patches, mode, requests)
         call_in_forked(patches, self._become_fork)
         patches.enter_context(requests)
         patches.enter_context(mode)
@@ -197,7 +199,7 @@ class VirtualGpu:
         raise runtime_error(INVALID_DEVICE, self.rules.torch)
 
     def made_up(self, what: str) -> None:
-        """A value, a shape or a random draw is not the real run's."""
+        """A value, a shape, a random draw or the turn of a thread is not the real run's."""
         self.approximations.note(f"{what}s", self._lines.current().source)
 
     def _become_fork(self) -> None:

@@ -9,6 +9,7 @@ from torch.overrides import TorchFunctionMode
 from peaksight.virtual_gpu.at_the_limit import let_go
 from peaksight.virtual_gpu.devices import for_cpp, for_python
 from peaksight.virtual_gpu.tensor_types import rewrite_type
+from peaksight.virtual_gpu.threads import TURN
 from peaksight.virtual_gpu.torch_private import FakeTensor, default_device
 from peaksight.virtual_gpu.values import host_copy
 
@@ -22,7 +23,8 @@ class DeviceRequests(TorchFunctionMode):
     def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         """Rewrite the device of one call and make it."""
         try:
-            return self._call(func, args, kwargs)
+            with TURN:
+                return self._call(func, args, kwargs)
         except Exception as error:
             let_go(error)
             raise

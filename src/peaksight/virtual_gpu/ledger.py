@@ -11,6 +11,7 @@ from peaksight.allocator.settings import Settings, settings_text
 from peaksight.records import Action, AllocatorCall, Role, StepPeak
 from peaksight.virtual_gpu.births import Birth, Circumstances, Peaks
 from peaksight.virtual_gpu.history import History
+from peaksight.virtual_gpu.threads import TURN
 
 
 class _StorageRef(ref):
@@ -109,9 +110,10 @@ class Ledger:
         return reference
 
     def _storage_died(self, reference: _StorageRef) -> None:
-        alive = self._alive.pop(reference.key, None)
-        if alive is not None:
-            self.free(alive[1])
+        with TURN:
+            alive = self._alive.pop(reference.key, None)
+            if alive is not None:
+                self.free(alive[1])
 
     # Blocks, also those that no tensor owns.
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from functools import cache
+from threading import get_ident
 from typing import Any, Protocol
 
 import torch
@@ -16,6 +17,7 @@ from peaksight.virtual_gpu.devices import PRIM_DEVICE, cpp_device, for_python
 from peaksight.virtual_gpu.in_place import in_place_of
 from peaksight.virtual_gpu.making import is_parameter_in_the_making
 from peaksight.virtual_gpu.mapped import copies_file, copy_of_stand_ins
+from peaksight.virtual_gpu.threads import TURN
 from peaksight.virtual_gpu.torch_private import (
     FakeTensor,
     FakeTensorMode,
@@ -39,7 +41,7 @@ class Observer(Protocol):
         """The script asks for another card: raises what the runtime says."""
 
     def made_up(self, what: str) -> None:
-        """A `value`, a `shape` or a random `draw` is not the real run's."""
+        """A `value`, a `shape`, a random `draw` or the turn of a `thread` is not the real run's."""
 
 
 class VirtualGpuMode(FakeTensorMode):
@@ -62,6 +64,7 @@ class VirtualGpuMode(FakeTensorMode):
         self._observer = observer
         self._rules = rules
         self._shapes = shapes
+        self._first_thread = get_ident()
         self._nested = False
         self._skipped_draws = False
         self.moving_modules = 0
@@ -69,7 +72,8 @@ class VirtualGpuMode(FakeTensorMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run one operator; one for which the card has no memory leaves nothing behind."""
         try:
-            return super().__torch_dispatch__(func, types, args, kwargs)
+            with TURN:
+                return super().__torch_dispatch__(func, types, args, kwargs)
         except Exception as error:
             let_go(error)
             raise
@@ -114,6 +118,8 @@ class VirtualGpuMode(FakeTensorMode):
                 return out
         if self._leaves_the_card(func, args, kwargs):
             return values.host_copy(args[0], kwargs.get("dtype"))
+        if get_ident() != self._first_thread:
+            self._observer.made_up("thread")
         out = self._run_fake(func, types, args, kwargs)
         if out is NotImplemented:
             return out

@@ -26,7 +26,13 @@ import torch.utils.data.dataloader as dataloader_module
 from torch._C import DispatchKey, DispatchKeySet
 from torch._prims_common import suggest_memory_format
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.overrides import _get_current_function_mode_stack, _len_torch_function_stack, _pop_mode, _push_mode
+from torch.overrides import (
+    TorchFunctionMode,
+    _get_current_function_mode_stack,
+    _len_torch_function_stack,
+    _pop_mode,
+    _push_mode,
+)
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import _disable_current_modes
 
@@ -46,6 +52,7 @@ __all__ = [
     "composite",
     "current_autograd_node",
     "default_device",
+    "enter_in_thread",
     "fake_tensor",
     "finished_work",
     "foreach_utils",
@@ -161,6 +168,13 @@ def autocast_excluded() -> torch._C._ExcludeDispatchKeyGuard:
 def modes_off() -> AbstractContextManager:
     """A context with no dispatch mode: operations on real tensors run as if there were no virtual GPU."""
     return _disable_current_modes()
+
+
+def enter_in_thread(mode: FakeTensorMode, function_mode: TorchFunctionMode) -> None:
+    """Do in a new thread what entering both modes did in the first, and leave them there until the thread ends."""
+    torch._C._set_only_lift_cpu_tensors(True)
+    torch._C._set_dispatch_mode(mode)
+    _push_mode(function_mode)
 
 
 class function_modes_off:
