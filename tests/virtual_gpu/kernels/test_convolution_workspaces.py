@@ -206,3 +206,8 @@ def test_large_products_in_half_load_by_eights():
 def test_small_windows_of_a_stem_need_nothing():
     """3 x 3 by 2 in single precision, as in mobile networks."""
     assert workspaces((32, 3, 224, 224), (32, 3, 3, 3), dtype=torch.float32, stride=2, padding=1) == ([], [])
+
+
+def test_an_empty_batch_takes_nothing():
+    """Nor is anything computed of it."""
+    assert workspaces((0, 64, 8, 8), (64, 64, 3, 3)) == ([], [])

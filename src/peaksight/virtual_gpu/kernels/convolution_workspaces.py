@@ -23,6 +23,8 @@ def forward(call: KernelCall) -> Temporaries | None:
     input, weight = call.argument("input"), call.argument("weight")
     if not torch.backends.cudnn.enabled:
         return None
+    if not input.numel() or not weight.numel():
+        return ()
     layout = _memory_format(input, weight)
     copies = [*_copies(input, layout), *_copies(weight, layout)]
     workspace = 0
@@ -39,6 +41,8 @@ def backward(call: KernelCall) -> Temporaries | None:
     gradient, input, weight, (for_input, for_weight, for_bias) = map(call.argument, names)
     if not torch.backends.cudnn.enabled:
         return None
+    if not input.numel() or not weight.numel():
+        return ()
     layout = _memory_format(input, weight)
     of_input, of_weight = _gradient_workspaces(call, layout)
     num_multiprocessors = call.rules.multi_processor_count

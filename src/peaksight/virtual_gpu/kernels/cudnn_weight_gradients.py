@@ -30,6 +30,8 @@ POSITIONS_OF_DEPTHWISE_PART = 98
 MOST_DEPTHWISE_PARTS = 256
 POSITIONS_OF_LAST_PART = 224
 MANY_TILES = 16
+FEW_ROWS = 32
+MOST_PRODUCT_PARTS = 256
 
 
 def gradient_of_weight(convolution: Convolution, num_multiprocessors: int) -> int:
@@ -41,6 +43,8 @@ def gradient_of_weight(convolution: Convolution, num_multiprocessors: int) -> in
     if convolution.channels < FEW_CHANNELS:
         return _of_few_channels(convolution, num_multiprocessors)
     partial = FLOAT_BYTES * convolution.weight.numel()
+    if not convolution.is_product:
+        partial = partial * _num_rows(convolution) // convolution.y.shape[1]
     if _goes_imagewise(convolution, partial):
         return partial * convolution.x.shape[0]
     return _copied(convolution) + _partial_sums(convolution, partial, num_multiprocessors)
@@ -97,14 +101,20 @@ def _most_splits(convolution: Convolution, num_tiles: int) -> int:
     return min(13, convolution.num_positions // (3840 if num_tiles < MANY_TILES else 8192))
 
 
+def _num_rows(convolution: Convolution) -> int:
+    """Output channels, of which few, as of images, fill half a tile."""
+    return convolution.y.shape[1] if convolution.y.shape[1] >= FEW_ROWS or convolution.groups > 1 else TILE // 2
+
+
 def _num_tiles(convolution: Convolution) -> int:
     """Tiles of the product: square ones, smaller where there are few output channels."""
-    side = min(TILE, max(32, convolution.y.shape[1]))
-    return div_up(convolution.y.shape[1], side) * div_up(prod(convolution.weight.shape[1:]), side)
+    num_rows = convolution.y.shape[1]
+    side = TILE if num_rows < FEW_ROWS else min(TILE, num_rows)
+    return div_up(num_rows, side) * div_up(prod(convolution.weight.shape[1:]), side)
 
 
 def _of_product_in_channels_last(convolution: Convolution, partial_bytes: int, num_multiprocessors: int) -> int:
-    splits = num_multiprocessors * TILE_BYTES // partial_bytes
+    splits = min(MOST_PRODUCT_PARTS, num_multiprocessors * TILE_BYTES // partial_bytes)
     if convolution.is_half:
         splits = min(splits, convolution.num_positions // 2048) if convolution.weight.numel() < LARGE_WEIGHT else 0
     return splits * partial_bytes if splits > 1 else 0
