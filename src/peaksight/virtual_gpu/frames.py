@@ -10,7 +10,10 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _RUNNER = os.path.join(PACKAGE, "virtual_gpu", "script", "runner.py")
 # Where torch goes on in Python for a fake tensor: on the card the operator, and its frames, end before it.
 _FAKE_KERNELS = f"{os.sep}torch{os.sep}_subclasses{os.sep}"
-_WAY_THERE = tuple(os.path.join("torch", *path) for path in (("_compile.py",), ("utils", "_stats.py"), ("_ops.py",)))
+_WAY_THERE = tuple(
+    os.path.join("torch", *path)
+    for path in (("_compile.py",), ("_dynamo", "eval_frame.py"), ("utils", "_stats.py"), ("_ops.py",))
+)
 _CALL_OF_OPERATOR = os.path.join("torch", "_ops.py")
 # A function of torch asks the function mode through it, which calls the same function again.
 _DETOUR = os.path.join("torch", "overrides.py")
