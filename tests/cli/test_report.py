@@ -16,17 +16,6 @@ MLP = Path(__file__).parents[1] / "scripts" / "mlp.py"
 
 
 @pytest.fixture
-def peaksight(tmp_path):
-    """Runs the command line in an empty directory."""
-
-    def run(*words):
-        command = [sys.executable, "-m", "peaksight", *map(str, words)]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-
-    return run
-
-
-@pytest.fixture
 def saved(tmp_path):
     """The file of a run on a T4 that holds 1 GiB at its peak."""
     path = tmp_path / "run.capture"

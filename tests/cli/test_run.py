@@ -17,17 +17,6 @@ MLP = Path(__file__).parents[1] / "scripts" / "mlp.py"
 SMALL = ("--batch", "8", "--width", "64")
 
 
-@pytest.fixture
-def peaksight(tmp_path):
-    """Runs the command line in an empty directory."""
-
-    def run(*words):
-        command = [sys.executable, "-m", "peaksight", *map(str, words)]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-
-    return run
-
-
 def test_a_job_that_fits(peaksight, tmp_path):
     """GIVEN a small job, THEN exit 0, the report on stdout after the script's prints, and no file written."""
     done = peaksight("run", "--gpu", "t4", MLP, *SMALL)
