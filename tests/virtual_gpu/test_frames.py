@@ -41,5 +41,6 @@ def test_the_detour_through_a_function_mode_is_left_out():
     dropout, overrides, ours = running("torch:nn/functional.py", "torch:overrides.py", OURS)
 
     assert [3] == visible([dropout, overrides, ours, dropout])
+    assert [2] == visible([dropout, overrides, dropout])
     assert [0] == visible([dropout, overrides, ours])
     assert [0, 1] == visible([dropout, overrides])

@@ -38,11 +38,17 @@ def visible(codes: Sequence[CodeType]) -> list[int]:
         elif _FAKE_KERNELS in code.co_filename:
             return _before_the_way_there(kept, codes)
         elif not (after_ours and code.co_filename.endswith(_CALL_OF_OPERATOR)):
+            after_detour |= _asked_before(kept, codes, code) and _leave_detour(kept, codes)
             if after_detour and kept and codes[kept[-1]] is code:
                 kept.pop()
             kept.append(position)
             after_ours = after_detour = False
     return kept
+
+
+def _asked_before(kept: list[int], codes: Sequence[CodeType], code: CodeType) -> bool:
+    """Whether the function of `code` asked the mode just before: our frames between were taken out already."""
+    return len(kept) > 1 and codes[kept[-2]] is code and codes[kept[-1]].co_filename.endswith(_DETOUR)
 
 
 def _leave_detour(kept: list[int], codes: Sequence[CodeType]) -> bool:
