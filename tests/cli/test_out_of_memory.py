@@ -86,9 +86,10 @@ def test_what_a_script_does_beside_happens_twice_unseen(run, tmp_path):
 
 
 def test_a_script_that_reads_its_size(run):
-    """GIVEN a person's answer, which the second run does not get, THEN what the first one saw is reported."""
-    code, report, _ = run("ask", stdin="15\n")
+    """GIVEN a person's answer, which the second run does not get, THEN what the first one saw is reported, and why."""
+    code, report, said = run("ask", stdin="15\n")
 
+    assert "EOFError: EOF when reading a line" in said
     assert (code, report["fits"], report["oom"]["at"]) == (1, False, FORWARD)
     assert report["peak"]["allocated_bytes"] > 480 * MIB
 

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from tempfile import TemporaryFile
 from typing import IO, Any
 
 from peaksight.gpus import Room
@@ -22,16 +23,20 @@ def simulate_elsewhere(
 ) -> Capture | None:
     """As `simulate`, in a process of its own where the script reads nothing from stdin and its prints go nowhere.
 
-    Returns None where the process ended without a capture.
+    What it says on stderr is passed on if the script fails there. Returns None where the process ended without a
+    capture.
     """
-    process = subprocess.Popen(
-        _python_command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
-    with process, _interrupts_left_to_it():
-        assert process.stdin is not None and process.stdout is not None
-        with suppress(BrokenPipeError), process.stdin as arguments:
-            pickle.dump((command, room, options), arguments)
-        return _follow(process.stdout, on_step)
+    with TemporaryFile() as errors:
+        process = subprocess.Popen(_python_command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
+        with process, _interrupts_left_to_it():
+            assert process.stdin is not None and process.stdout is not None
+            with suppress(BrokenPipeError), process.stdin as arguments:
+                pickle.dump((command, room, options), arguments)
+            capture = _follow(process.stdout, on_step)
+        if capture is None or capture.finished == "failed":
+            errors.seek(0)
+            sys.stderr.write(errors.read().decode(errors="replace"))
+        return capture
 
 
 def _python_command() -> list[str]:
