@@ -4,6 +4,7 @@ import gc
 
 import pytest
 import torch
+from torch import nn
 
 from peaksight.gpus import find_card, room_on
 from peaksight.records import Action, Phase
@@ -226,3 +227,19 @@ def test_rejections_have_their_own_text(monkeypatch):
             mebibytes(2048)
 
         assert torch.cuda.memory_stats()["num_oom_rejections"] == 1
+
+
+def test_cudnn_does_without_a_workspace_that_the_card_has_no_room_for():
+    """PyTorch goes on to cuDNN's next kernel; the results it cannot do without."""
+    images = {"size": (32, 64, 56, 56), "device": "cuda"}
+    with card_with(400 * MIB) as gpu:
+        layer = nn.Conv2d(64, 64, 3, padding=1, bias=False, device="cuda")
+        inputs = torch.randn(**images)
+        kept = [mebibytes(220), mebibytes(12)]
+        outputs = layer(inputs.detach())
+
+        assert (outputs.shape, len(kept)) == (inputs.shape, 2)
+        assert gpu.failures.records == []
+        assert [call.what for call in gpu.ledger.calls if call.action is Action.FAILED] == ["aten::convolution"]
+        with pytest.raises(torch.OutOfMemoryError):
+            [layer(inputs) for _ in range(20)]

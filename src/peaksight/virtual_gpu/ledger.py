@@ -121,7 +121,20 @@ class Ledger:
         """Take a block for `op` on the current stream."""
         if self._on_first_use is not None:
             self._start()
-        block = self._malloc(num_bytes, op)
+        return self._handed_out(self._malloc(num_bytes, op), num_bytes, op, role)
+
+    def attempt(self, num_bytes: int, op: str, role: Role) -> Birth | None:
+        """As `allocate`, for what `op` does without: None where the card has not so much, its cache given back."""
+        if self._on_first_use is not None:
+            self._start()
+        try:
+            block = self._counted_malloc(num_bytes)
+        except DeviceOutOfMemory:
+            self.note(Action.FAILED, num_bytes, op)
+            return None
+        return self._handed_out(block, num_bytes, op, role)
+
+    def _handed_out(self, block: Block, num_bytes: int, op: str, role: Role) -> Birth:
         if self.history is not None:
             self.history.allocated(block)
         self._tick += 1
@@ -207,15 +220,18 @@ class Ledger:
             start()
 
     def _malloc(self, num_bytes: int, op: str) -> Block:
-        num_retries = self.allocator.num_alloc_retries
         try:
-            block = self.allocator.malloc(num_bytes, self.stream)
-            self._num_alloc_retries += self.allocator.num_alloc_retries - num_retries
-            return block
+            return self._counted_malloc(num_bytes)
         except DeviceOutOfMemory as error:
             failed = error.with_traceback(None)  # whose frames would keep tensors alive
         self._on_failure(failed, op)
         return self.allocator.malloc(num_bytes, self.stream)
+
+    def _counted_malloc(self, num_bytes: int) -> Block:
+        num_retries = self.allocator.num_alloc_retries
+        block = self.allocator.malloc(num_bytes, self.stream)
+        self._num_alloc_retries += self.allocator.num_alloc_retries - num_retries
+        return block
 
     # Steps and peaks.
 

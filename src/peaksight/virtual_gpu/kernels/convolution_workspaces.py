@@ -2,7 +2,10 @@
 
 The order is that of ATen/native/Convolution.cpp and ATen/native/cudnn/ConvShared.cpp: what lies in another memory
 format is copied, then each result is made and its kernel gets a workspace. cudnn_convolutions.py and
-cudnn_weight_gradients.py say how large that is; it stays listed as `convolution-workspace`.
+cudnn_weight_gradients.py say how large that is; it stays listed as `convolution-workspace`. Where the card has no room
+for it, `try_plans` in ATen/native/cudnn/Conv_v8.cpp goes on to cuDNN's next kernel.
+
+Limitations: the next kernel is taken to need no workspace; cuDNN may have some that need a smaller one.
 """
 
 import torch
@@ -10,7 +13,7 @@ import torch
 from peaksight.virtual_gpu.kernels import cudnn_convolutions, cudnn_weight_gradients
 from peaksight.virtual_gpu.kernels.cudnn_convolutions import HALF, Convolution
 from peaksight.virtual_gpu.kernels.reductions import split_sum
-from peaksight.virtual_gpu.kernels.temporaries import RESULTS, KernelCall, Rule, Temporaries, together
+from peaksight.virtual_gpu.kernels.temporaries import RESULTS, Dispensable, KernelCall, Rule, Temporaries, together
 from peaksight.virtual_gpu.torch_private import suggest_memory_format
 
 aten = torch.ops.aten
@@ -90,7 +93,7 @@ def _copies(tensor: torch.Tensor, layout: torch.memory_format) -> list[int]:
 
 
 def _existing(num_bytes: int) -> list[int]:
-    return [num_bytes] if num_bytes else []
+    return [Dispensable(num_bytes)] if num_bytes else []
 
 
 def _passing(num_bytes: int) -> Temporaries:

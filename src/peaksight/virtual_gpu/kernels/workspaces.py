@@ -42,7 +42,7 @@ from peaksight.virtual_gpu.kernels import (
     spectral,
 )
 from peaksight.virtual_gpu.kernels.known_operators import is_known
-from peaksight.virtual_gpu.kernels.temporaries import RESULTS, KernelCall, Rule, Temporaries
+from peaksight.virtual_gpu.kernels.temporaries import RESULTS, Dispensable, KernelCall, Rule, Temporaries
 from peaksight.virtual_gpu.ledger import Ledger
 
 aten = torch.ops.aten
@@ -182,19 +182,28 @@ class Workspaces:
 
     def _pass_through(self, temporaries: Temporaries, call: KernelCall, note_results: Callable[[Any], None]) -> None:
         """Blocks that live for the length of one kernel, and among them its results."""
-        taken: list[Birth] = []
+        taken: list[tuple[int, Birth | None]] = []
         results = iter(_one_by_one(call.out, temporaries.count(RESULTS)))
         try:
             for size in temporaries:
                 if size > 0:
-                    taken.append(self.ledger.allocate(size, call.func.name(), Role.WORKSPACE))
+                    taken.append((size, self._block(size, call.func.name())))
                 elif size < 0:
-                    self.ledger.free(_last_of(taken, -size))
+                    self._give_back(_last_of(taken, -size))
                 else:
                     note_results(next(results))
         finally:  # also when the card is full
-            for birth in reversed(taken):
-                self.ledger.free(birth)
+            for _, birth in reversed(taken):
+                self._give_back(birth)
+
+    def _block(self, num_bytes: int, op: str) -> Birth | None:
+        """A block of `num_bytes`; None for a dispensable one that the card has no room for."""
+        take = self.ledger.attempt if isinstance(num_bytes, Dispensable) else self.ledger.allocate
+        return take(int(num_bytes), op, Role.WORKSPACE)
+
+    def _give_back(self, birth: Birth | None) -> None:
+        if birth is not None:
+            self.ledger.free(birth)
 
 
 def _one_by_one(out: Any, num_parts: int) -> list[Any]:
@@ -208,6 +217,6 @@ def _is_priced(func: Any) -> bool:
     return func not in UNPRICED and is_known(func)
 
 
-def _last_of(taken: list[Birth], num_bytes: int) -> Birth:
-    position = max(index for index, birth in enumerate(taken) if birth.requested_bytes == num_bytes)
-    return taken.pop(position)
+def _last_of(taken: list[tuple[int, Birth | None]], num_bytes: int) -> Birth | None:
+    position = max(index for index, (size, _) in enumerate(taken) if size == num_bytes)
+    return taken.pop(position)[1]
