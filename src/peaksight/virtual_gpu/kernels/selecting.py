@@ -31,7 +31,7 @@ def positions(mask: torch.Tensor, num_multiprocessors: int, shape: Sequence[int]
     shape = mask.shape if shape is None else shape
     expansion = prod(shape) // max(1, mask.numel())
     result = INDEX_BYTES * true_count(mask) * expansion * max(1, len(shape))
-    return tuple(result if size == RESULTS else size for size in _counted(mask, shape, num_multiprocessors))
+    return tuple(result if size is RESULTS else size for size in _counted(mask, shape, num_multiprocessors))
 
 
 def _counted(mask: torch.Tensor, shape: Sequence[int], num_multiprocessors: int) -> Temporaries:

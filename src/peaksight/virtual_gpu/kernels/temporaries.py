@@ -13,7 +13,13 @@ from typing import Any
 from peaksight.virtual_gpu.device_rules import DeviceRules
 
 Temporaries = Sequence[int]
-RESULTS = 0
+
+
+class _Place(int):
+    """A mark among sizes, told by identity: a block of no bytes is equal to it."""
+
+
+RESULTS = _Place(0)
 
 
 class Dispensable(int):
@@ -38,6 +44,11 @@ class KernelCall:
                     return self.args[position]
                 return self.kwargs.get(name, argument.default_value)
         raise KeyError(f"{self.func} has no argument {name!r}")
+
+
+def num_places(temporaries: Temporaries) -> int:
+    """How often `RESULTS` stands among `temporaries`."""
+    return sum(size is RESULTS for size in temporaries)
 
 
 Rule = Callable[[KernelCall], Temporaries | None]

@@ -42,7 +42,7 @@ from peaksight.virtual_gpu.kernels import (
     spectral,
 )
 from peaksight.virtual_gpu.kernels.known_operators import is_known
-from peaksight.virtual_gpu.kernels.temporaries import RESULTS, Dispensable, KernelCall, Rule, Temporaries
+from peaksight.virtual_gpu.kernels.temporaries import RESULTS, Dispensable, KernelCall, Rule, Temporaries, num_places
 from peaksight.virtual_gpu.ledger import Ledger
 
 aten = torch.ops.aten
@@ -172,7 +172,7 @@ class Workspaces:
         """
         rule = TEMPORARIES.get(call.func) or TEMPORARIES.get(call.func.name())
         temporaries = rule(call) if rule is not None else None
-        if temporaries is None or RESULTS not in temporaries:
+        if temporaries is None or not num_places(temporaries):
             note_results(call.out)
         self.cublas.before_returning(call.func, call.args, in_backward)
         if temporaries is not None:
@@ -183,14 +183,14 @@ class Workspaces:
     def _pass_through(self, temporaries: Temporaries, call: KernelCall, note_results: Callable[[Any], None]) -> None:
         """Blocks that live for the length of one kernel, and among them its results."""
         taken: list[tuple[int, Birth | None]] = []
-        results = iter(_one_by_one(call.out, temporaries.count(RESULTS)))
+        results = iter(_one_by_one(call.out, num_places(temporaries)))
         try:
             for size in temporaries:
                 if size > 0:
                     taken.append((size, self._block(size, call.func.name())))
                 elif size < 0:
                     self._give_back(_last_of(taken, -size))
-                else:
+                elif size is RESULTS:
                     note_results(next(results))
         finally:  # also when the card is full
             for _, birth in reversed(taken):
