@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from peaksight.allocator.blocks import Block
-from peaksight.allocator.caching import CachingAllocator
 from peaksight.records import Allocation, Phase, Role
 from peaksight.virtual_gpu.source_lines import Lines
 
@@ -54,21 +53,3 @@ class Circumstances:
     grad_enabled: bool
     module: str
     lines: Lines
-
-
-@dataclass(slots=True)
-class Peaks:
-    """The run's own peaks, which `torch.cuda.reset_peak_memory_stats` does not touch."""
-
-    tick: int = 0
-    allocated_bytes: int = 0
-    reserved_bytes: int = 0
-    requested_bytes: int = 0
-    active_bytes: int = 0
-
-    def note(self, allocator: CachingAllocator, tick: int) -> None:
-        """Something was allocated at `tick`."""
-        if allocator.allocated_bytes > self.allocated_bytes:
-            self.allocated_bytes, self.tick = allocator.allocated_bytes, tick
-        self.requested_bytes = max(self.requested_bytes, allocator.requested_bytes)
-        self.active_bytes = max(self.active_bytes, allocator.active_bytes)

@@ -9,8 +9,9 @@ from peaksight.allocator.caching import CachingAllocator
 from peaksight.allocator.device import DeviceOutOfMemory
 from peaksight.allocator.settings import Settings, settings_text
 from peaksight.records import Action, AllocatorCall, Role, StepPeak
-from peaksight.virtual_gpu.births import Birth, Circumstances, Peaks
+from peaksight.virtual_gpu.births import Birth, Circumstances
 from peaksight.virtual_gpu.history import History
+from peaksight.virtual_gpu.peaks import Peaks, StepSoFar
 from peaksight.virtual_gpu.threads import TURN
 
 
@@ -52,7 +53,7 @@ class Ledger:
         self._alive: dict[int, tuple[_StorageRef, Birth]] = {}
         self._tick = 0
         self.steps: list[StepPeak] = []
-        self._begin_step()
+        self._step = self._next_step()
 
     @property
     def is_used(self) -> bool:
@@ -144,7 +145,7 @@ class Ledger:
             about.grad_enabled, op, about.module, about.lines, role,
         )  # fmt: skip
         self.births.append(birth)
-        self._note_peaks()
+        self._step.note(self.allocator, self._tick, self.peaks)
         return birth
 
     def free(self, birth: Birth) -> None:
@@ -230,54 +231,30 @@ class Ledger:
     def _counted_malloc(self, num_bytes: int) -> Block:
         num_retries = self.allocator.num_alloc_retries
         block = self.allocator.malloc(num_bytes, self.stream)
-        self._num_alloc_retries += self.allocator.num_alloc_retries - num_retries
+        self._step.num_alloc_retries += self.allocator.num_alloc_retries - num_retries
         return block
 
     # Steps and peaks.
 
     def backward_began(self) -> None:
         """Remember the tick at which a backward pass starts."""
-        self._backward_began.append(self._tick)
+        self._step.backward_began.append(self._tick)
 
     def end_step(self, step: int) -> StepPeak:
         """Close `step` and begin the next; returns its peaks."""
-        self.steps.append(self._step_peak(step, complete=True))
-        self._begin_step()
+        self.steps.append(self._step.record(step, self._tick, complete=True))
+        self._step = self._next_step()
         return self.steps[-1]
 
     def end(self, step: int) -> None:
         """Close the run: what came after the last optimizer step belongs to `step` when it allocated anything."""
-        if self.births and self.births[-1].born >= self._first_tick:
-            self.steps.append(self._step_peak(step, complete=False))
+        if self.births and self.births[-1].born >= self._step.first_tick:
+            self.steps.append(self._step.record(step, self._tick, complete=False))
 
     def begin_step_anew(self) -> None:
         """What came so far in this step is not to be in its peaks: those are from the next allocation on."""
-        self._step_allocated_bytes = self._step_reserved_bytes = self._num_alloc_retries = 0
+        self._step.begin_anew()
 
-    def _begin_step(self) -> None:
-        self._first_tick = self._tick + 1
-        self._backward_began: list[int] = []
-        self._step_allocated_bytes = self.allocator.allocated_bytes
-        self._step_reserved_bytes = self.allocator.reserved_bytes
-        self._num_alloc_retries = 0
-
-    def _step_peak(self, step: int, *, complete: bool) -> StepPeak:
-        return StepPeak(
-            step=step,
-            first_tick=self._first_tick,
-            last_tick=self._tick,
-            backward_began=tuple(self._backward_began),
-            peak_allocated_bytes=self._step_allocated_bytes,
-            peak_reserved_bytes=self._step_reserved_bytes,
-            complete=complete,
-            num_alloc_retries=self._num_alloc_retries,
-        )
-
-    def _note_peaks(self) -> None:
-        allocated = self.allocator.allocated_bytes
-        if allocated > self._step_allocated_bytes:
-            self._step_allocated_bytes = allocated
-            self.peaks.note(self.allocator, self._tick)
-        if self.allocator.reserved_bytes > self._step_reserved_bytes:
-            self._step_reserved_bytes = self.allocator.reserved_bytes
-            self.peaks.reserved_bytes = max(self.peaks.reserved_bytes, self._step_reserved_bytes)
+    def _next_step(self) -> StepSoFar:
+        allocated, reserved = self.allocator.allocated_bytes, self.allocator.reserved_bytes
+        return StepSoFar(first_tick=self._tick + 1, allocated_bytes=allocated, reserved_bytes=reserved)
