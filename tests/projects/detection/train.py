@@ -26,11 +26,13 @@ def get_args_parser():
     parser.add_argument("--aspect-ratio-group-factor", type=int, default=3)
     parser.add_argument("--trainable-backbone-layers", type=int)
     parser.add_argument("--images", type=int, default=8)
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--amp", action="store_true")
     return parser
 
 
 def main(args):
+    torch.manual_seed(args.seed)
     device = torch.device(args.device)
     dataset = CocoLike(make_annotations(args.images, args.num_classes), RandomHorizontalFlip())
     dataset_test = CocoLike(make_annotations(2, args.num_classes, seed=1))
