@@ -39,6 +39,9 @@ def replay_capture(capture: Capture, *, limit_bytes: int | None, allowed_bytes: 
     `allowed_bytes` is what PyTorch may reserve of it; None is what the script itself allowed. Of a failure that the
     script got over, what it did to the cache is repeated. Where the other card fails earlier in the same step, the
     script gets over that as well: what else it would have allocated before is left out.
+
+    Limitations: a workspace that cuDNN does without on a full card is not told from other blocks. Where the other card
+    has no room for one the replay fails, and one that the run itself did without is missing from `needed_bytes`.
     """
     return _Replayer(capture, limit_bytes, allowed_bytes).run()
 
