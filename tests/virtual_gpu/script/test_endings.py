@@ -54,13 +54,16 @@ def test_the_exit_code_is_that_of_a_shell(text, run):
 
 
 def test_a_watchdog_does_not_end_the_run(run, tmp_path):
-    """`faulthandler` writes where the script is; a simulation has another clock."""
+    """`faulthandler` writes where the script is; a simulation has another clock.
+
+    The script sleeps meanwhile: a watchdog reads the frames of threads that run on, and at times that crashes.
+    """
     text = """
-import faulthandler, os
+import faulthandler, os, time
 file = open("stacks.txt", "w")
 faulthandler.dump_traceback_later(0.01, exit=True, file=file)
-while "train.py" not in open("stacks.txt").read():
-    pass
+while not os.path.getsize("stacks.txt"):
+    time.sleep(1)
 raise SystemExit(9)
 """
 
