@@ -17,7 +17,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from benchmarks.accuracy.workloads import ENVIRONMENT
 from peaksight.units import GIB, KIB
-from peaksight.virtual_gpu.safetensors_files import write_without_data
+from peaksight.virtual_gpu.weights.safetensors_files import write_without_data
 
 SCRIPT = Path(__file__).with_name("finetune_checkpoint.py")
 SHARD_BYTES = 10**10

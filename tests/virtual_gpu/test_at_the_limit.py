@@ -9,8 +9,8 @@ from torch import nn
 from peaksight.gpus import find_card, room_on
 from peaksight.records import Action, Phase
 from peaksight.units import GIB, MIB
-from peaksight.virtual_gpu.at_the_limit import MAX_FAILURES_WITHOUT_STEP, Failures
-from peaksight.virtual_gpu.stopping import StopSimulation
+from peaksight.virtual_gpu.memory.at_the_limit import MAX_FAILURES_WITHOUT_STEP, Failures
+from peaksight.virtual_gpu.training.stopping import StopSimulation
 
 from .cards import card_with
 

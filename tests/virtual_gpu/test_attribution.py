@@ -11,7 +11,7 @@ from peaksight.attribution import build_report, live_at_peak
 from peaksight.gpus import find_card, room_on
 from peaksight.records import Capture, Category, Versions
 from peaksight.units import MIB
-from peaksight.virtual_gpu.stopping import StopSimulation
+from peaksight.virtual_gpu.training.stopping import StopSimulation
 
 from .cards import h100
 

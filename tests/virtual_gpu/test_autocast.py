@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from peaksight.records import Phase
-from peaksight.virtual_gpu import autocast_ops
+from peaksight.virtual_gpu.training import autocast_ops
 
 from .cards import RELEASE, births_on, requested
 

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from peaksight.units import GIB, MIB
-from peaksight.virtual_gpu.stopping import StopSimulation
+from peaksight.virtual_gpu.training.stopping import StopSimulation
 
 from .cards import card_with
 

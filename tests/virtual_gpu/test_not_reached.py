@@ -10,7 +10,7 @@ import pytest
 from peaksight.records import ScriptCommand
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.script import run_script
-from peaksight.virtual_gpu.stopping import StopSimulation
+from peaksight.virtual_gpu.training.stopping import StopSimulation
 from peaksight.virtual_gpu.unreached import Lookout
 
 from .cards import h100

@@ -9,8 +9,8 @@ from torch import nn
 
 from peaksight.errors import PeaksightError
 from peaksight.records import Phase
-from peaksight.virtual_gpu.safetensors_files import write_without_data
 from peaksight.virtual_gpu.script import Scratch
+from peaksight.virtual_gpu.weights.safetensors_files import write_without_data
 
 from .cards import births_on, h100, requested, slugs
 

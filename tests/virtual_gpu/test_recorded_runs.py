@@ -12,7 +12,7 @@ import torch
 from peaksight.records import ScriptCommand
 from peaksight.units import GIB, MIB
 from peaksight.virtual_gpu.script import run_script
-from peaksight.virtual_gpu.stopping import StopSimulation
+from peaksight.virtual_gpu.training.stopping import StopSimulation
 
 from .cards import card_of, card_with
 

@@ -6,7 +6,7 @@ from torch import nn
 
 from peaksight.records import Phase
 from peaksight.units import GIB, MIB
-from peaksight.virtual_gpu.safetensors_files import write_without_data
+from peaksight.virtual_gpu.weights.safetensors_files import write_without_data
 
 from .cards import births_on, h100, requested
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from peaksight.units import GIB
-from peaksight.virtual_gpu.stopping import StopSimulation
+from peaksight.virtual_gpu.training.stopping import StopSimulation
 
 from .cards import births_on, card_with, requested, slugs
 

@@ -6,7 +6,7 @@ from torch import nn
 
 from peaksight.records import Phase, Role
 from peaksight.units import MIB
-from peaksight.virtual_gpu.stopping import MAX_STEPS, MAX_TRIALS, StopRule, StopSimulation
+from peaksight.virtual_gpu.training.stopping import MAX_STEPS, MAX_TRIALS, StopRule, StopSimulation
 
 from .cards import births_on, card_with, h100
 

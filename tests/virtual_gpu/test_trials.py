@@ -2,7 +2,7 @@
 
 import pytest
 
-from peaksight.virtual_gpu.trials import may_be_trial
+from peaksight.virtual_gpu.training.trials import may_be_trial
 
 DOUBLING = """
 size = 1

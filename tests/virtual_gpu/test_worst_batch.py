@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, SequentialSampler, Subset, default_collate
 
-from peaksight.virtual_gpu import worst_batch
-from peaksight.virtual_gpu.worst_batch import sample_length
+from peaksight.virtual_gpu.training import worst_batch
+from peaksight.virtual_gpu.training.worst_batch import sample_length
 
 from .cards import h100
 

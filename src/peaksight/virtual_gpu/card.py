@@ -12,31 +12,9 @@ from peaksight.allocator.device import DeviceOutOfMemory
 from peaksight.allocator.settings_parser import settings_from_environment
 from peaksight.gpus import Room
 from peaksight.records import Phase, StepPeak
-from peaksight.virtual_gpu import (
-    backward,
-    copies,
-    cuda_answers,
-    data_loading,
-    distributed,
-    dynamo,
-    generation,
-    loading,
-    memory_answers,
-    modules,
-    optimizers,
-    pretrained,
-    safetensors_files,
-    saving,
-    threads,
-    torch_answers,
-    triton_kernels,
-)
+from peaksight.virtual_gpu import dynamo, threads, triton_kernels
+from peaksight.virtual_gpu.answers import cuda_answers, memory_answers, torch_answers
 from peaksight.virtual_gpu.approximations import Approximations
-from peaksight.virtual_gpu.at_the_limit import Failures
-from peaksight.virtual_gpu.autocast import Autocast
-from peaksight.virtual_gpu.autograd_lines import AutogradLines
-from peaksight.virtual_gpu.births import Circumstances
-from peaksight.virtual_gpu.device_requests import DeviceRequests
 from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.kernels import composites, convolution, index_composites, recurrent, transformers
 from peaksight.virtual_gpu.kernels.comparisons import comparison_rules
@@ -49,20 +27,29 @@ from peaksight.virtual_gpu.kernels.recurrent_kernels import CudnnRecurrence
 from peaksight.virtual_gpu.kernels.temporaries import KernelCall
 from peaksight.virtual_gpu.kernels.transformers import transformer_rules
 from peaksight.virtual_gpu.kernels.workspaces import CublasWorkspaces, Workspaces
-from peaksight.virtual_gpu.ledger import Ledger
-from peaksight.virtual_gpu.mode import VirtualGpuMode
-from peaksight.virtual_gpu.modules import Parameters
+from peaksight.virtual_gpu.memory.at_the_limit import Failures
+from peaksight.virtual_gpu.memory.births import Circumstances
+from peaksight.virtual_gpu.memory.ledger import Ledger
+from peaksight.virtual_gpu.memory.roles import Roles
 from peaksight.virtual_gpu.patches import Patches
-from peaksight.virtual_gpu.results import device_storages, may_allocate, may_resize, on_card
-from peaksight.virtual_gpu.roles import Roles
+from peaksight.virtual_gpu.ranks import distributed
 from peaksight.virtual_gpu.runtime_errors import INVALID_DEVICE, runtime_error
 from peaksight.virtual_gpu.script.other_processes import call_in_forked, refuse_card, refuse_used_card
 from peaksight.virtual_gpu.source_lines import Lines, SourceLines
-from peaksight.virtual_gpu.stopping import StopRule
-from peaksight.virtual_gpu.training_loop import TrainingLoop
-from peaksight.virtual_gpu.trials import is_trial
+from peaksight.virtual_gpu.tensors import copies
+from peaksight.virtual_gpu.tensors.device_requests import DeviceRequests
+from peaksight.virtual_gpu.tensors.mode import VirtualGpuMode
+from peaksight.virtual_gpu.tensors.results import device_storages, may_allocate, may_resize, on_card
+from peaksight.virtual_gpu.training import backward, data_loading, generation, modules, optimizers
+from peaksight.virtual_gpu.training.autocast import Autocast
+from peaksight.virtual_gpu.training.autograd_lines import AutogradLines
+from peaksight.virtual_gpu.training.modules import Parameters
+from peaksight.virtual_gpu.training.stopping import StopRule
+from peaksight.virtual_gpu.training.training_loop import TrainingLoop
+from peaksight.virtual_gpu.training.trials import is_trial
+from peaksight.virtual_gpu.training.worst_batch import WorstBatches
 from peaksight.virtual_gpu.unreached import Lookout
-from peaksight.virtual_gpu.worst_batch import WorstBatches
+from peaksight.virtual_gpu.weights import loading, pretrained, safetensors_files, saving
 
 # Without a limit a search for the largest batch size does not end: this many times the card is enough to see.
 MAX_TRIAL_CARDS = 8

@@ -9,7 +9,7 @@ from torch.utils._pytree import tree_leaves
 
 from peaksight.virtual_gpu.late_imports import change_modules
 from peaksight.virtual_gpu.patches import Patches
-from peaksight.virtual_gpu.values import forget
+from peaksight.virtual_gpu.tensors.values import forget
 
 # `CudaDriver.get_empty_cache_for_benchmark` in triton/backends/nvidia/driver.py.
 _BENCHMARK_CACHE_BYTES = 256 << 20

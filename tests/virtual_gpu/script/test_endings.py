@@ -9,7 +9,7 @@ import pytest
 
 from peaksight.records import ScriptCommand
 from peaksight.virtual_gpu.script import run_script
-from peaksight.virtual_gpu.stopping import StopSimulation
+from peaksight.virtual_gpu.training.stopping import StopSimulation
 
 
 @pytest.fixture

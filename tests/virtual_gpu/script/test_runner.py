@@ -12,7 +12,7 @@ import pytest
 from peaksight.errors import ScriptError
 from peaksight.records import ScriptCommand
 from peaksight.virtual_gpu.script import run_script
-from peaksight.virtual_gpu.stopping import StopSimulation
+from peaksight.virtual_gpu.training.stopping import StopSimulation
 
 SHOW = """
 import os, sys

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from peaksight.virtual_gpu.values import expect
+from peaksight.virtual_gpu.tensors.values import expect
 
 aten = torch.ops.aten
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from peaksight.virtual_gpu.values import known_value
+from peaksight.virtual_gpu.tensors.values import known_value
 
 
 def shape_rules() -> dict[str, Callable]:

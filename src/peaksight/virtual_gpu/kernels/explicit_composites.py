@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from peaksight.virtual_gpu.values import assume
+from peaksight.virtual_gpu.tensors.values import assume
 
 aten = torch.ops.aten
 

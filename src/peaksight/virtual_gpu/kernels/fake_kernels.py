@@ -7,7 +7,7 @@ import torch
 
 from peaksight.virtual_gpu.kernels import batch_norm, decompositions, images, recurrent_cells, sparse
 from peaksight.virtual_gpu.kernels.composites import fused_rms_norm
-from peaksight.virtual_gpu.values import known_value
+from peaksight.virtual_gpu.tensors.values import known_value
 
 IN_PLACE = (
     "aten::_fused_sgd_",

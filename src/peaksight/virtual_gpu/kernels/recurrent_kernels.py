@@ -16,7 +16,7 @@ from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.kernels.recurrent import flat_numel, views
 from peaksight.virtual_gpu.kernels.recurrent_sizes import Layers, algorithm, reserve_bytes, workspace_bytes
 from peaksight.virtual_gpu.kernels.temporaries import Rule
-from peaksight.virtual_gpu.ledger import Ledger
+from peaksight.virtual_gpu.memory.ledger import Ledger
 
 aten = torch.ops.aten
 

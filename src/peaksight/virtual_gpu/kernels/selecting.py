@@ -12,7 +12,7 @@ import torch
 
 from peaksight.virtual_gpu.kernels import cub
 from peaksight.virtual_gpu.kernels.temporaries import RESULTS, KernelCall, Rule, Temporaries, given_back, together
-from peaksight.virtual_gpu.values import known_value
+from peaksight.virtual_gpu.tensors.values import known_value
 
 aten = torch.ops.aten
 

@@ -14,8 +14,8 @@ from typing import Any
 import torch
 
 from peaksight.virtual_gpu.kernels.temporaries import RESULTS, KernelCall, Rule, Temporaries, together
+from peaksight.virtual_gpu.tensors.values import known_value
 from peaksight.virtual_gpu.torch_private import current_autograd_node
-from peaksight.virtual_gpu.values import known_value
 
 aten = torch.ops.aten
 

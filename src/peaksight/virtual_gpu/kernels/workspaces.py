@@ -11,7 +11,6 @@ import torch
 
 from peaksight.records import Role
 from peaksight.units import MIB
-from peaksight.virtual_gpu.births import Birth
 from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.kernels import (
     attention_backward,
@@ -43,7 +42,8 @@ from peaksight.virtual_gpu.kernels import (
 )
 from peaksight.virtual_gpu.kernels.known_operators import is_known
 from peaksight.virtual_gpu.kernels.temporaries import RESULTS, Dispensable, KernelCall, Rule, Temporaries, num_places
-from peaksight.virtual_gpu.ledger import Ledger
+from peaksight.virtual_gpu.memory.births import Birth
+from peaksight.virtual_gpu.memory.ledger import Ledger
 
 aten = torch.ops.aten
 

@@ -12,7 +12,7 @@ from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.script.endings import Endings
 from peaksight.virtual_gpu.script.program import Compiler, find_program, search_directory
 from peaksight.virtual_gpu.script.tracebacks import print_failure
-from peaksight.virtual_gpu.stopping import StopSimulation
+from peaksight.virtual_gpu.training.stopping import StopSimulation
 
 _REPLACED_BY_SCRIPTS = (
     *((sys, name) for name in ("stdin", "stdout", "stderr", "excepthook", "displayhook")),

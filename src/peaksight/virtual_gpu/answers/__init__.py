@@ -1,0 +1,1 @@
+"""What torch.cuda, the driver and torch itself answer on the virtual GPU."""

@@ -1,0 +1,260 @@
+"""The ledger: every device storage of the run, from the allocator's block to the record in the capture."""
+
+from collections.abc import Callable
+from typing import Any
+from weakref import ref
+
+from peaksight.allocator.blocks import Block
+from peaksight.allocator.caching import CachingAllocator
+from peaksight.allocator.device import DeviceOutOfMemory
+from peaksight.allocator.settings import Settings, settings_text
+from peaksight.records import Action, AllocatorCall, Role, StepPeak
+from peaksight.virtual_gpu.memory.births import Birth, Circumstances
+from peaksight.virtual_gpu.memory.peaks import Peaks, StepSoFar
+from peaksight.virtual_gpu.memory_history.history import History
+from peaksight.virtual_gpu.threads import TURN
+
+
+class _StorageRef(ref):
+    """A weak reference to a storage that remembers its key in the ledger."""
+
+    __slots__ = ("key",)
+    key: int
+
+
+class Ledger:
+    """Device storages of one card, each backed by a block of the simulated caching allocator.
+
+    Ticks count what is asked of the card: an allocation, a free or an `AllocatorCall` is one tick.
+    """
+
+    def __init__(
+        self,
+        allocator: CachingAllocator,
+        circumstances: Callable[[], Circumstances],
+        *,
+        on_first_use: Callable[[], None],
+        on_failure: Callable[[DeviceOutOfMemory, str], None],
+    ) -> None:
+        """Blocks come from `allocator`; `circumstances` is asked at every birth.
+
+        `on_first_use` is called before anything is asked of the card. `on_failure` hears of an allocation for an
+        operator that the card cannot serve: it raises, or lifts the limit.
+        """
+        self.allocator = allocator
+        self.births: list[Birth] = []
+        self.calls: list[AllocatorCall] = []
+        self.peaks = Peaks()
+        self.stream = 0
+        self.history: History | None = None
+        self._circumstances = circumstances
+        self._on_first_use: Callable[[], None] | None = on_first_use
+        self._on_failure = on_failure
+        self._alive: dict[int, tuple[_StorageRef, Birth]] = {}
+        self._tick = 0
+        self.steps: list[StepPeak] = []
+        self._step = self._next_step()
+
+    @property
+    def is_used(self) -> bool:
+        """Whether anything was asked of the card yet."""
+        return self._on_first_use is None
+
+    # Storages of tensors.
+
+    def born(self, storage: Any, op: str, role: Role = Role.UNMARKED, module: str = "") -> None:
+        """Give `storage` a block unless it has one; storages of zero bytes get none, as on the card.
+
+        It belongs to `module`, or else to the one that is running.
+        """
+        key, num_bytes = storage._cdata, storage.nbytes()
+        if num_bytes and key not in self._alive:
+            birth = self.allocate(num_bytes, op, role)
+            birth.module = module or birth.module
+            self._alive[key] = (self._watch(storage, key), birth)
+
+    def resized(self, storage: Any, op: str) -> None:
+        """A storage changed its size: its old block is freed after the new one was taken."""
+        key, num_bytes = storage._cdata, storage.nbytes()
+        before = self._alive.get(key)
+        if before is not None and before[1].requested_bytes == num_bytes:
+            return
+        if num_bytes:
+            self._alive[key] = (self._watch(storage, key), self.allocate(num_bytes, op))
+        else:
+            self._alive.pop(key, None)
+        if before is not None:
+            self.free(before[1])
+
+    def mark(self, storage: Any, role: Role, module: str = "") -> None:
+        """Say what `storage` is for, and whose it is where `module` says so.
+
+        The first word stays, but what a module holds counts more than where it came from.
+        """
+        birth = self.of_storage(storage)
+        if birth is not None and (birth.role in (Role.UNMARKED, Role.INPUT) or role is Role.PARAMETER):
+            birth.role = role
+            birth.module = module or birth.module
+
+    def of_storage(self, storage: Any) -> Birth | None:
+        """The block of `storage`, if it has one."""
+        alive = self._alive.get(storage._cdata)
+        return None if alive is None else alive[1]
+
+    def at(self, address: int) -> Birth | None:
+        """The block at `address`, if a storage has it."""
+        return next((birth for _, birth in self._alive.values() if birth.block.address == address), None)
+
+    def _watch(self, storage: Any, key: int) -> _StorageRef:
+        reference = _StorageRef(storage, self._storage_died)
+        reference.key = key
+        return reference
+
+    def _storage_died(self, reference: _StorageRef) -> None:
+        with TURN:
+            alive = self._alive.pop(reference.key, None)
+            if alive is not None:
+                self.free(alive[1])
+
+    # Blocks, also those that no tensor owns.
+
+    def allocate(self, num_bytes: int, op: str, role: Role = Role.UNMARKED) -> Birth:
+        """Take a block for `op` on the current stream."""
+        if self._on_first_use is not None:
+            self._start()
+        return self._handed_out(self._malloc(num_bytes, op), num_bytes, op, role)
+
+    def attempt(self, num_bytes: int, op: str, role: Role) -> Birth | None:
+        """As `allocate`, for what `op` does without: None where the card has not so much, its cache given back."""
+        if self._on_first_use is not None:
+            self._start()
+        try:
+            block = self._counted_malloc(num_bytes)
+        except DeviceOutOfMemory:
+            self.note(Action.FAILED, num_bytes, op)
+            return None
+        return self._handed_out(block, num_bytes, op, role)
+
+    def _handed_out(self, block: Block, num_bytes: int, op: str, role: Role) -> Birth:
+        if self.history is not None:
+            self.history.allocated(block)
+        self._tick += 1
+        about = self._circumstances()
+        birth = Birth(
+            self._tick, block, block.size, num_bytes, self.stream, about.step, about.phase,
+            about.grad_enabled, op, about.module, about.lines, role,
+        )  # fmt: skip
+        self.births.append(birth)
+        self._step.note(self.allocator, self._tick, self.peaks)
+        return birth
+
+    def free(self, birth: Birth) -> None:
+        """Give a block back."""
+        self._tick += 1
+        birth.died = self._tick
+        if self.history is not None:
+            self.history.freed(birth.block)
+        self.allocator.free(birth.block)
+
+    def empty_cache(self) -> None:
+        """Return cached segments to the device, as `torch.cuda.empty_cache` does."""
+        self.allocator.empty_cache()
+        if self.history is not None:
+            self.history.cache_emptied()
+        self.note(Action.EMPTY_CACHE)
+
+    def take_outside(self, what: str, num_bytes: int) -> bool:
+        """Take device memory for the library `what`, outside the allocator; False if the card has not so much left."""
+        if self._on_first_use is not None:
+            self._start()
+        if not self.allocator.take_outside(num_bytes):
+            return False
+        self.note(Action.OUTSIDE, num_bytes, what)
+        return True
+
+    def refuse(self, fail: Callable[[], None]) -> None:
+        """From here on, `fail` is called before anything is asked of the card, and raises."""
+
+        def again() -> None:
+            self._on_first_use = again
+            fail()
+
+        self._on_first_use = again
+
+    def set_memory_fraction(self, fraction: float) -> None:
+        """Reserve at most `fraction` of the card from here on, as `torch.cuda.set_per_process_memory_fraction` says."""
+        self._start()
+        self.allocator.set_memory_fraction(fraction)
+        self.note(Action.ALLOWED, self.allocator.allowed_bytes or 0)
+
+    def begin(self, settings: Settings) -> None:
+        """Let the allocator start by `settings`, those of the process."""
+        self.allocator.begin(settings)
+        self.note(Action.SETTINGS, what=settings_text(settings))
+        if self.allocator.allowed_bytes is not None:
+            self.note(Action.ALLOWED, self.allocator.allowed_bytes)
+
+    def apply_settings(self, settings: Settings) -> None:
+        """Let the allocator work by `settings` from here on."""
+        self._start()
+        self.allocator.apply(settings)
+        self.note(Action.SETTINGS, what=settings_text(settings))
+
+    def lift_limit(self) -> None:
+        """Let the card serve everything from here on."""
+        self.allocator.lift_limits()
+
+    @property
+    def tick(self) -> int:
+        """The last tick."""
+        return self._tick
+
+    def note(self, action: Action, num_bytes: int = 0, what: str = "") -> None:
+        """Keep an `AllocatorCall` that has happened."""
+        self._tick += 1
+        call = AllocatorCall(tick=self._tick, action=action, bytes=num_bytes, stream=self.stream, what=what)
+        self.calls.append(call)
+
+    def _start(self) -> None:
+        start, self._on_first_use = self._on_first_use, None
+        if start is not None:
+            start()
+
+    def _malloc(self, num_bytes: int, op: str) -> Block:
+        try:
+            return self._counted_malloc(num_bytes)
+        except DeviceOutOfMemory as error:
+            failed = error.with_traceback(None)  # whose frames would keep tensors alive
+        self._on_failure(failed, op)
+        return self.allocator.malloc(num_bytes, self.stream)
+
+    def _counted_malloc(self, num_bytes: int) -> Block:
+        num_retries = self.allocator.num_alloc_retries
+        block = self.allocator.malloc(num_bytes, self.stream)
+        self._step.num_alloc_retries += self.allocator.num_alloc_retries - num_retries
+        return block
+
+    # Steps and peaks.
+
+    def backward_began(self) -> None:
+        """Remember the tick at which a backward pass starts."""
+        self._step.backward_began.append(self._tick)
+
+    def end_step(self, step: int) -> StepPeak:
+        """Close `step` and begin the next; returns its peaks."""
+        self.steps.append(self._step.record(step, self._tick, complete=True))
+        self._step = self._next_step()
+        return self.steps[-1]
+
+    def end(self, step: int) -> None:
+        """Close the run: what came after the last optimizer step belongs to `step` when it allocated anything."""
+        if self.births and self.births[-1].born >= self._step.first_tick:
+            self.steps.append(self._step.record(step, self._tick, complete=False))
+
+    def begin_step_anew(self) -> None:
+        """What came so far in this step is not to be in its peaks: those are from the next allocation on."""
+        self._step.begin_anew()
+
+    def _next_step(self) -> StepSoFar:
+        allocated, reserved = self.allocator.allocated_bytes, self.allocator.reserved_bytes
+        return StepSoFar(first_tick=self._tick + 1, allocated_bytes=allocated, reserved_bytes=reserved)

@@ -1,0 +1,1 @@
+"""What `torch.cuda.memory` records and shows of single allocations."""

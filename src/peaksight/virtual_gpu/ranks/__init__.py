@@ -1,0 +1,1 @@
+"""torch.distributed on the virtual GPU."""

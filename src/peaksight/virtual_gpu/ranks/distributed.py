@@ -1,0 +1,134 @@
+"""`torch.distributed` on the virtual GPU: one rank, whose group has no one else in it and opens no sockets."""
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.cuda.nccl
+import torch.distributed as dist
+import torch.multiprocessing
+from torch.nn.parallel import distributed as data_parallel
+
+from peaksight.records import Role
+from peaksight.virtual_gpu.memory.ledger import Ledger
+from peaksight.virtual_gpu.patches import Patches
+from peaksight.virtual_gpu.torch_private import world
+
+Note = Callable[..., None]
+
+_BACKEND = "one_rank"
+_NCCL = (2, 28, 9)  # of torch 2.11 to 2.14
+
+
+def install(patches: Patches, ledger: Ledger, note: Note) -> None:
+    """Make every process group one of one rank until `patches` is left.
+
+    `note` is `Approximations.note`.
+    """
+    _start_one_process(patches, note)
+    if dist.is_available():
+        _make_groups_of_one(patches, note)
+        _keep_stores_in_process(patches)
+        _follow_data_parallel(patches, ledger, note)
+        patches.callback(_leave_groups)
+        patches.set(sys, "excepthook", sys.excepthook)  # a group puts its rank in front of tracebacks
+
+
+def _leave_groups() -> None:
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def _make_groups_of_one(patches: Patches, note: Note) -> None:
+    """Whatever backend is asked for: the group says that it has it."""
+    from torch.distributed import distributed_c10d as c10d
+
+    from peaksight.virtual_gpu.ranks.process_group import OneRank
+
+    if not hasattr(dist.Backend, _BACKEND.upper()):
+        dist.Backend.register_backend(_BACKEND, lambda *args: OneRank(), devices=["cpu", "cuda"])
+
+    def make(size: int, rank: int, ranks: list[int], backend: Any, *args: Any, **kwargs: Any) -> Any:
+        if size > 1:
+            note("one-rank", str(size))
+        if "nccl" in str(backend) or backend == dist.Backend.UNDEFINED:
+            note("communicator")
+        group, store = real(1, 0, ranks, dist.Backend(_BACKEND), *args, **kwargs | {"device_id": None})
+        world().pg_map[group] = (backend, store)
+        return group, store
+
+    real = patches.set(c10d, "_new_process_group_helper", make)
+    patches.set(c10d, "default_pg_nccl_timeout", c10d.default_pg_timeout)
+    patches.set(torch.cuda.nccl, "version", lambda: _NCCL)
+    for owner in (dist, c10d):
+        patches.set(owner, "is_nccl_available", lambda: True)
+
+
+def _keep_stores_in_process(patches: Patches) -> None:
+    """What ranks tell each other goes through a store on a socket or in a file: of one rank, through a dictionary."""
+    modules = [sys.modules[f"torch.distributed.{name}"] for name in ("rendezvous", "distributed_c10d")]
+
+    def make_store(*args: Any, **kwargs: Any) -> dist.Store:
+        return dist.HashStore()
+
+    patches.set(modules[0], "_create_c10d_store", make_store)
+    for owner in (dist, *modules):
+        for name in ("TCPStore", "FileStore"):
+            if hasattr(owner, name):
+                patches.set(owner, name, make_store)
+
+
+def _follow_data_parallel(patches: Patches, ledger: Ledger, note: Note) -> None:
+    """DistributedDataParallel runs as it is; what its C++ part allocates are buckets, and broadcasts.
+
+    That all ranks have the same parameters goes without saying, and is not verified with a few bytes on the card.
+    """
+
+    def marking(function: Callable) -> Callable:
+        @functools.wraps(function)
+        def marked(*args: Any, **kwargs: Any) -> Any:
+            first = len(ledger.births)
+            result = function(*args, **kwargs)
+            for birth in ledger.births[first:]:
+                birth.role = Role.COMMUNICATION
+            return result
+
+        return marked
+
+    def make_buckets(reducer: Any, *args: Any, **kwargs: Any) -> None:
+        first = len(ledger.births)
+        initialise(reducer, *args, **kwargs)
+        note("bucket-release", num_bytes=sum(birth.requested_bytes for birth in ledger.births[first:]))
+
+    initialise = marking(dist.Reducer.__init__)
+    patches.set(dist.Reducer, "__init__", make_buckets)
+    for owner, name in ((dist.Reducer, "_rebuild_buckets"), (dist, "_broadcast_coalesced")):
+        patches.set(owner, name, marking(getattr(owner, name)))
+    patches.set(data_parallel, "_verify_param_shape_across_processes", lambda *args: None)
+    patches.set(dist.Logger, "set_runtime_stats_and_log", lambda logger: None)  # it logs that nothing was timed
+
+
+def _start_one_process(patches: Patches, note: Note) -> None:
+    """`torch.multiprocessing.spawn(train, nprocs=n)`: the process of rank 0 is this one."""
+
+    def spawn(fn: Callable, args: tuple = (), nprocs: int = 1, join: bool = True, *more: Any, **kwargs: Any) -> Any:
+        if nprocs > 1:
+            note("one-rank", str(nprocs))
+        if nprocs:
+            fn(0, *args)
+        return None if join else _Finished()
+
+    for name in ("spawn", "start_processes"):
+        patches.set(torch.multiprocessing, name, spawn)
+
+
+class _Finished:
+    """What `spawn(..., join=False)` returns: processes that have ended."""
+
+    processes = ()
+
+    def join(self, *args: Any, **kwargs: Any) -> bool:
+        """Whether all have ended."""
+        return True

@@ -1,0 +1,239 @@
+"""The virtual GPU's dispatch mode: device tensors are fake, everything else on the CPU is real."""
+
+from collections.abc import Callable, Iterable
+from functools import cache
+from threading import get_ident
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+from torch.utils._pytree import tree_map
+
+from peaksight.errors import UnsupportedError
+from peaksight.virtual_gpu.memory.at_the_limit import let_go
+from peaksight.virtual_gpu.tensors import values
+from peaksight.virtual_gpu.tensors.cache_key import cache_key
+from peaksight.virtual_gpu.tensors.devices import PRIM_DEVICE, cpp_device, for_python
+from peaksight.virtual_gpu.tensors.in_place import in_place_of
+from peaksight.virtual_gpu.tensors.making import is_parameter_in_the_making
+from peaksight.virtual_gpu.tensors.mapped import copies_file, copy_of_stand_ins
+from peaksight.virtual_gpu.threads import TURN
+from peaksight.virtual_gpu.torch_private import (
+    FakeTensor,
+    FakeTensorMode,
+    composite,
+    is_composite,
+    lacks_fake_kernel,
+    no_dispatch,
+)
+
+aten = torch.ops.aten
+TO_DEVICE = ("device", "dtype", "non_blocking", "copy", "memory_format")
+
+
+class Observer(Protocol):
+    """Who is told what the virtual GPU does."""
+
+    def after(self, func: Any, args: tuple, kwargs: dict, out: Any) -> None:
+        """`func` returned `out` on the device."""
+
+    def lacks(self, device: torch.device) -> None:
+        """The script asks for another card: raises what the runtime says."""
+
+    def made_up(self, what: str) -> None:
+        """A `value`, a `shape`, a random `draw` or the turn of a `thread` is not the real run's."""
+
+
+class VirtualGpuMode(FakeTensorMode):
+    """FakeTensorMode for one script: it fakes what touches the card and lets the rest run.
+
+    `rules` maps a composite operator to what the card runs in its place, for calls that reach the mode without
+    passing autograd (inference mode); `shapes` maps an operator whose output size depends on values to its rule.
+    """
+
+    avoid_device_init = property(lambda self: True)  # never touch a CUDA driver
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled: a wrapper's frame would keep the arguments of an operator that failed alive."""
+        return False
+
+    def __init__(self, observer: Observer, rules: dict[Any, Callable], shapes: dict[str, Callable]) -> None:
+        """Report to `observer`."""
+        super().__init__(allow_non_fake_inputs=True)
+        self._observer = observer
+        self._rules = rules
+        self._shapes = shapes
+        self._first_thread = get_ident()
+        self._nested = False
+        self._skipped_draws = False
+        self.moving_modules = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run one operator; one for which the card has no memory leaves nothing behind."""
+        try:
+            with TURN:
+                return super().__torch_dispatch__(func, types, args, kwargs)
+        except Exception as error:
+            let_go(error)
+            raise
+
+    def dispatch(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run one operator: really when it stays on the host, fake when it concerns the card."""
+        if func is PRIM_DEVICE:
+            return cpp_device(args[0])
+        with torch._C.DisableTorchFunction():  # below here nobody asks for "cuda"
+            return self._dispatch(func, types, args, kwargs)
+
+    def _dispatch(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        kwargs = dict(kwargs) if kwargs else {}
+        if func is aten.to.device:  # which asks for a device by position, where autograd does not take it apart
+            args, kwargs = args[:1], dict(zip(TO_DEVICE, args[1:], strict=False)) | kwargs
+        if "device" in kwargs:
+            kwargs["device"] = self._own(for_python(kwargs["device"]))
+        if self._nested:
+            return super().dispatch(func, types, *self._all_faked(args, kwargs))
+        if _concerns_the_card(func, types, args, kwargs):
+            return self._on_card(func, types, args, kwargs)
+        if self._skipped_draws and _draws(func):
+            self._observer.made_up("draw")
+        copied = copy_of_stand_ins(func, args, kwargs)
+        return func(*args, **kwargs) if copied is None else copied
+
+    def _own(self, device: Any) -> Any:
+        """`device`, which is on this machine: of cards, there is one."""
+        if isinstance(device, torch.device) and device.type == "cuda" and device.index:
+            self._observer.lacks(device)
+        return device
+
+    def _on_card(self, func: Any, types: Any, args: Any, kwargs: dict) -> Any:
+        if func is aten._local_scalar_dense.default:
+            return values.read_scalar(args[0], lambda: self._observer.made_up("value"))
+        func = in_place_of(func, args, kwargs)
+        steps = self._steps(func)
+        if steps is not None:
+            with self:
+                out = steps(*args, **kwargs)
+            if out is not NotImplemented:
+                return out
+        if self._leaves_the_card(func, args, kwargs):
+            return values.host_copy(args[0], kwargs.get("dtype"))
+        if get_ident() != self._first_thread:
+            self._observer.made_up("thread")
+        out = self._run_fake(func, types, args, kwargs)
+        if out is NotImplemented:
+            return out
+        self._skipped_draws |= _draws(func) and isinstance(out, FakeTensor) and out.fake_device.type == "cpu"
+        self._observer.after(func, args, kwargs, out)
+        if isinstance(func, torch._ops.OpOverload):
+            values.follow(func, args, kwargs, out)
+            if _writes_to_host(func, args):
+                return args[0]
+        return out
+
+    def _steps(self, func: Any) -> Callable | None:
+        """What the card runs in place of `func`; it may return NotImplemented for a call that is one kernel."""
+        if func in self._rules:
+            return self._rules[func]
+        return composite(func) if _is_composite(func) and func.name() not in self._shapes else None
+
+    def _cache_key(self, state: Any, func: Any, args: Any, kwargs: Any) -> Any:
+        return cache_key(func, args, kwargs)
+
+    def fake(self, real: torch.Tensor) -> FakeTensor:
+        """A fake tensor like `real`, which stays as it is."""
+        with no_dispatch():
+            meta = torch.empty_strided(real.shape, real.stride(), dtype=real.dtype, device="meta")
+        return FakeTensor(self, meta, real.device)
+
+    def _all_faked(self, args: Any, kwargs: dict) -> Any:
+        if not (_any_real(args) or _any_real(kwargs.values())):
+            return args, kwargs
+        return tree_map(lambda leaf: self.fake(leaf) if _is_real(leaf) else leaf, (args, kwargs))
+
+    def _run_fake(self, func: Any, types: Any, args: Any, kwargs: dict) -> Any:
+        kwargs |= {"generator": None} if "generator" in kwargs else {}
+        shape_rule = self._shapes.get(func.name())
+        self._nested = True
+        try:
+            if shape_rule is not None:
+                return shape_rule(self, lambda a, k: self._run_fake_kernel(func, types, a, k), args, kwargs)
+            return self._run_fake_kernel(func, types, args, kwargs)
+        finally:
+            self._nested = False
+
+    def _run_fake_kernel(self, func: Any, types: Any, args: Any, kwargs: dict) -> Any:
+        args, kwargs = self._all_faked(args, kwargs)
+        try:
+            return super().dispatch(func, types, args, kwargs)
+        except Exception as error:
+            if lacks_fake_kernel(error):
+                raise _without_fake_kernel(func) from error
+            raise
+
+    def made_up_value(self) -> None:
+        """A rule answered with a stand-in."""
+        self._observer.made_up("value")
+
+    def made_up_shape(self) -> None:
+        """A shape rule used an upper bound."""
+        self._observer.made_up("shape")
+
+    def _leaves_the_card(self, func: Any, args: Any, kwargs: dict) -> bool:
+        """A device-to-host copy of anything but a module's own tensors and those of weights in the making."""
+        device = kwargs.get("device")
+        return (
+            func is aten._to_copy.default
+            and device is not None
+            and device.type == "cpu"
+            and not self.moving_modules
+            and isinstance(args[0], FakeTensor)
+            and args[0].fake_device.type != "cpu"
+            and not isinstance(args[0], nn.Parameter)
+        )
+
+
+def _without_fake_kernel(func: Any) -> UnsupportedError:
+    return UnsupportedError(
+        f"Can't simulate {func.name()}: it has no fake kernel, which tells the shapes of its results without a GPU. "
+        "Register one with torch.library.register_fake, or use another operator.",
+        slug="no-fake-kernel",
+    )
+
+
+def _any_real(values: Iterable[Any]) -> bool:
+    return any(_any_real(v) if isinstance(v, (list, tuple)) else _is_real(v) for v in values)
+
+
+def _is_real(leaf: Any) -> bool:
+    return type(leaf) in (torch.Tensor, nn.Parameter) and leaf.layout == torch.strided
+
+
+def _concerns_the_card(func: Any, types: Any, args: Any, kwargs: dict) -> bool:
+    if any(issubclass(t, FakeTensor) for t in types):
+        return True
+    device = kwargs.get("device")
+    if device is not None and device.type != "cpu":
+        return True
+    return copies_file(func, args) or is_parameter_in_the_making(func, args)
+
+
+def _draws(func: Any) -> bool:
+    return torch.Tag.nondeterministic_seeded in getattr(func, "tags", ())
+
+
+@cache
+def _is_composite(func: Any) -> bool:
+    return isinstance(func, torch._ops.OpOverload) and is_composite(func)
+
+
+def _writes_to_host(func: Any, args: Any) -> bool:
+    """An in-place write from the card into a real host tensor: the tensor itself is the result."""
+    schema = func._schema
+    return bool(
+        schema.is_mutable
+        and args
+        and type(args[0]) is torch.Tensor
+        and schema.arguments[0].alias_info is not None
+        and schema.arguments[0].alias_info.is_write
+    )

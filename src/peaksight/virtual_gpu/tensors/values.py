@@ -1,0 +1,175 @@
+"""Values on the virtual GPU: what derives from real data keeps its values, the rest gets stand-ins.
+
+Masks, lengths and labels decide shapes and branches (`mask.all()`, `lengths.max().item()`, `nonzero`), so small
+integer and boolean tensors carry their real values through device operations, on the CPU and beside the fake
+ones. Values that depend on parameters or activations cannot be known: reading one gives a stand-in (1.0, 1,
+False), which is noted.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves, tree_map
+
+from peaksight.virtual_gpu.tensors.mapped import untouched
+from peaksight.virtual_gpu.torch_private import FakeTensor
+
+aten = torch.ops.aten
+
+MAX_EXACT_NUMEL = 1 << 20
+MAX_FLOAT_NUMEL = 1 << 12
+STAND_INS = {"floating": 1.0, "integer": 1, "bool": False}
+# On finite values these give the same answer everywhere: a training run that works is assumed to be finite.
+ON_FINITE_VALUES = {aten.isnan.default: False}
+# What they return has any value: as good as another, and overwritten by scatter_ or indexing.
+UNINITIALISED = {
+    aten.empty.memory_format,
+    aten.empty_strided.default,
+    aten.empty_like.default,
+    aten.new_empty.default,
+    aten.new_empty_strided.default,
+}
+# Their values do not depend on those of their first argument, only its shape does.
+BY_SHAPE_ALONE = {
+    aten.ones_like.default,
+    aten.zeros_like.default,
+    aten.full_like.default,
+    aten.new_ones.default,
+    aten.new_zeros.default,
+    aten.new_full.default,
+    aten.zero_.default,
+    aten.fill_.Scalar,
+}
+# The gradients of a run that works are finite, so `found_inf` keeps the zero it was made with.
+KEEPS_FOUND_INF = aten._amp_foreach_non_finite_check_and_unscale_.default
+
+
+def stand_in(dtype: torch.dtype) -> float | int | bool:
+    """The value given for one that cannot be known."""
+    if dtype == torch.bool:
+        return STAND_INS["bool"]
+    return STAND_INS["floating" if dtype.is_floating_point or dtype.is_complex else "integer"]
+
+
+def known_value(tensor: Any) -> torch.Tensor | None:
+    """The real values of `tensor`, on the CPU, or None."""
+    if not isinstance(tensor, FakeTensor):
+        return tensor if tensor.device.type == "cpu" else None
+    value, family = getattr(tensor, "_peaksight_value", (None, None))
+    return value if family is not None and family.valid else None
+
+
+def host_copy(tensor: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """A real CPU tensor for `tensor.to("cpu", dtype)`: its values if known, or stand-ins that cost nothing unread."""
+    value, dtype = known_value(tensor), dtype or tensor.dtype
+    if value is not None:
+        return value.to(dtype, copy=True)
+    if tensor.numel() <= MAX_FLOAT_NUMEL:
+        return torch.full(tensor.shape, stand_in(tensor.dtype), dtype=dtype)
+    return untouched(tensor.shape, dtype)
+
+
+class _Family:
+    """Shared by a value and its views: one write that cannot be followed makes all of them unknown."""
+
+    __slots__ = ("valid",)
+
+    def __init__(self) -> None:
+        self.valid = True
+
+
+def follow(func: Any, args: tuple, kwargs: dict, out: Any) -> None:
+    """After `out = func(*args)` on the virtual GPU: compute the values of `out` where all inputs have theirs."""
+    outputs = out if isinstance(out, (list, tuple)) else (out,)
+    if func in ON_FINITE_VALUES:
+        assume(out, ON_FINITE_VALUES[func])
+    elif func in UNINITIALISED and isinstance(out, FakeTensor) and _is_small(out):
+        assume(out, 0)
+    elif func is not KEEPS_FOUND_INF and all(isinstance(o, FakeTensor) and _is_small(o) for o in outputs):
+        _follow_small(func, args, kwargs, outputs)
+    elif func._schema.is_mutable and func is not KEEPS_FOUND_INF:
+        _forget_written(func, args, kwargs)
+
+
+def _follow_small(func: Any, args: tuple, kwargs: dict, outputs: Sequence[FakeTensor]) -> None:
+    if func in BY_SHAPE_ALONE:
+        args = (torch.empty(args[0].shape, dtype=args[0].dtype), *args[1:])
+    inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    values = _compute(func, args, kwargs, inputs)
+    if values is None or [v.shape for v in values] != [o.shape for o in outputs]:
+        _forget_written(func, args, kwargs)
+        return
+    aliases = func.is_view or func._schema.is_mutable
+    family = (getattr(inputs[0], "_peaksight_value", (None, None))[1] if aliases else None) or _Family()
+    for output, value in zip(outputs, values, strict=True):
+        _attach(output, value.clone() if value is args[0] and not aliases else value, family)
+
+
+def _compute(func: Any, args: tuple, kwargs: dict, inputs: list[torch.Tensor]) -> Sequence[torch.Tensor] | None:
+    if torch.Tag.nondeterministic_seeded in func.tags:
+        return None
+    if not all(_is_small(tensor) and known_value(tensor) is not None for tensor in inputs):
+        return None
+    try:
+        args, kwargs = tree_map(_to_host, (args, kwargs))
+        if "device" in kwargs:
+            kwargs["device"] = torch.device("cpu")
+        result = func(*args, **kwargs)
+    except (RuntimeError, NotImplementedError, TypeError, IndexError, ValueError):
+        return None
+    result = result if isinstance(result, (list, tuple)) else (result,)
+    return result if all(isinstance(r, torch.Tensor) for r in result) else None
+
+
+def _to_host(leaf: Any) -> Any:
+    if isinstance(leaf, torch.UntypedStorage):
+        return getattr(leaf, "_peaksight_values", leaf)
+    return known_value(leaf) if isinstance(leaf, FakeTensor) else leaf
+
+
+def _is_small(tensor: torch.Tensor) -> bool:
+    limit = MAX_FLOAT_NUMEL if tensor.dtype.is_floating_point or tensor.dtype.is_complex else MAX_EXACT_NUMEL
+    return tensor.layout == torch.strided and tensor.numel() <= limit
+
+
+def _forget_written(func: Any, args: tuple, kwargs: dict) -> None:
+    for argument, value in zip(func._schema.arguments, args, strict=False):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            forget(value)
+    if "out" in kwargs:
+        forget(kwargs["out"])
+
+
+def forget(written: Any) -> None:
+    """The values of the tensors in `written`, and of their views, are not known any more."""
+    for tensor in tree_leaves(written):
+        family = getattr(tensor, "_peaksight_value", (None, None))[1]
+        if family is not None:
+            family.valid = False
+
+
+def _attach(tensor: Any, value: torch.Tensor, family: _Family) -> None:
+    tensor._peaksight_value = (value, family)
+
+
+def assume(tensor: Any, value: float | int | bool) -> Any:
+    """`tensor`, every element of which is `value` from now on."""
+    everywhere = torch.tensor(value, dtype=tensor.dtype).expand(tensor.shape)
+    _attach(tensor, everywhere.clone() if _is_small(tensor) else everywhere, _Family())
+    return tensor
+
+
+def expect(tensor: Any, value: bool) -> Any:
+    """`tensor`, which is taken to be `value` where what it is cannot be known."""
+    tensor._peaksight_expected = value
+    return tensor
+
+
+def read_scalar(tensor: torch.Tensor, on_stand_in: Callable[[], None]) -> float | int | bool:
+    """The answer to `tensor.item()`; `on_stand_in` is called when it had to be made up."""
+    value = known_value(tensor)
+    if value is not None:
+        return value.item()
+    on_stand_in()
+    return getattr(tensor, "_peaksight_expected", stand_in(tensor.dtype))

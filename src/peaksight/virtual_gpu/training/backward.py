@@ -1,0 +1,35 @@
+"""The backward pass: its phase, and the device requests of what is recomputed inside it."""
+
+from typing import Any
+
+import torch
+
+from peaksight.records import Phase
+from peaksight.virtual_gpu.memory.ledger import Ledger
+from peaksight.virtual_gpu.patches import Patches
+from peaksight.virtual_gpu.tensors.device_requests import DeviceRequests
+from peaksight.virtual_gpu.training.modules import Parameters
+from peaksight.virtual_gpu.training.training_loop import TrainingLoop
+
+
+def install(
+    patches: Patches, requests: DeviceRequests, loop: TrainingLoop, ledger: Ledger, parameters: Parameters
+) -> None:
+    """Follow every call of the autograd engine until `patches` is left.
+
+    `Tensor.backward` is itself an overridable function, so the function mode is off inside it; recomputation under
+    checkpointing needs it as its forward had it.
+    """
+    run_engine = torch.autograd.graph._engine_run_backward
+
+    def followed(*args: Any, **kwargs: Any) -> Any:
+        if loop.phase is not Phase.BACKWARD:
+            ledger.backward_began()
+        with loop.within(Phase.BACKWARD), requests:
+            result = run_engine(*args, **kwargs)
+        parameters.mark()
+        return result
+
+    for owner in (torch.autograd, torch.autograd.graph):
+        if hasattr(owner, "_engine_run_backward"):
+            patches.set(owner, "_engine_run_backward", followed)

@@ -1,0 +1,95 @@
+"""The data pipeline runs for real, in this process.
+
+Worker processes change no shape: a loader with workers is read as they would read it (`get_worker_info()` answers, no
+mode is on), one batch at a time, so that nothing is forked, pinned or prefetched.
+"""
+
+import copy
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data._utils import worker as torch_worker
+from torch.utils.data.dataloader import _BaseDataLoaderIter, _SingleProcessDataLoaderIter
+
+from peaksight.virtual_gpu.patches import Patches
+from peaksight.virtual_gpu.torch_private import function_modes_off, modes_off
+from peaksight.virtual_gpu.training.worst_batch import WorstBatches
+
+
+def install(patches: Patches, worst: WorstBatches | None = None) -> None:
+    """Read every DataLoader in this process until `patches` is left, with `worst` batches in place of its own."""
+    fetch = _BaseDataLoaderIter.__next__
+    patches.set(DataLoader, "_get_iterator", lambda loader: _in_process_iterator(loader, worst))
+    patches.set(_BaseDataLoaderIter, "__next__", lambda iterator: _fetch(fetch, iterator))
+    if worst is not None:
+        patches.callback(worst.tell_unused)
+
+
+def _in_process_iterator(loader: DataLoader, worst: WorstBatches | None) -> Iterator[Any]:
+    if loader.num_workers > 1 and isinstance(loader.dataset, IterableDataset):
+        return _in_turn([_iterator_of(loader, worker, worst) for worker in range(loader.num_workers)])
+    return _iterator_of(loader, 0, worst)
+
+
+def _iterator_of(loader: DataLoader, worker: int, worst: WorstBatches | None) -> Iterator[Any]:
+    """What `worker` of `loader` reads, or the loader itself if it has none."""
+    alone = copy.copy(loader)
+    vars(alone).update(num_workers=0, timeout=0, pin_memory=False, prefetch_factor=None, persistent_workers=False)
+    info = _worker_info(alone, worker, loader.num_workers) if loader.num_workers else None
+    with _in_worker(info):
+        if info is not None and loader.worker_init_fn is not None:
+            loader.worker_init_fn(worker)
+        iterator: Any = _SingleProcessDataLoaderIter(alone)
+        iterator._peaksight_worker = info
+        if worst is not None:
+            iterator._sampler_iter = worst.instead_of(iterator._sampler_iter, loader)
+    return iterator
+
+
+def _worker_info(loader: DataLoader, worker: int, num_workers: int) -> torch_worker.WorkerInfo:
+    """What `get_worker_info()` answers in a worker, which has a dataset of its own."""
+    vars(loader)["dataset"] = _copy_for_worker(loader.dataset)
+    return torch_worker.WorkerInfo(
+        id=worker, num_workers=num_workers, seed=torch.initial_seed() + worker, dataset=loader.dataset
+    )
+
+
+def _copy_for_worker(dataset: Any) -> Any:
+    """What a worker changes in its dataset, such as its share, is its own; the data itself is not copied."""
+    try:
+        return copy.copy(dataset)
+    except Exception:  # whatever a class of the script's does when it is copied
+        return dataset
+
+
+def _in_turn(iterators: list[Iterator[Any]]) -> Iterator[Any]:
+    """One batch of each worker after the other, until all are through."""
+    while iterators:
+        for iterator in iterators[:]:
+            try:
+                yield next(iterator)
+            except StopIteration:
+                iterators.remove(iterator)
+
+
+def _fetch(fetch: Any, iterator: Any) -> Any:
+    with _in_worker(getattr(iterator, "_peaksight_worker", None)):
+        return fetch(iterator)
+
+
+@contextmanager
+def _in_worker(info: torch_worker.WorkerInfo | None) -> Iterator[None]:
+    """What happens inside is done by the worker of `info`, where all is real; without one by the script itself."""
+    before = torch_worker._worker_info
+    torch_worker._worker_info = info
+    try:
+        with ExitStack() as away_from_the_card:
+            if info is not None:
+                away_from_the_card.enter_context(function_modes_off())
+                away_from_the_card.enter_context(modes_off())
+            yield
+    finally:
+        torch_worker._worker_info = before

@@ -1,0 +1,133 @@
+"""Where the training loop is: step, phase, running module; and when enough steps were seen."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from peaksight.records import Phase
+from peaksight.virtual_gpu.training.passes import Passes
+from peaksight.virtual_gpu.training.stopping import MIN_STEPS, StopRule, StopSimulation
+from peaksight.virtual_gpu.training.trials import is_trial, may_be_trial
+
+
+class ModuleTree:
+    """Module paths (FQN) behind the class name of the root module, as torch's ModTracker prints them."""
+
+    def __init__(self) -> None:
+        """No module is known before its root is first called."""
+        self._paths: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+
+    def path_of(self, module: Any) -> str:
+        """The path of `module`; an unknown one is taken as a root and names everything below it anew."""
+        path = self._paths.get(module)
+        if path is None:
+            root = type(module).__name__
+            for name, child in module.named_modules():
+                self._paths[child] = f"{root}.{name}" if name else root
+            path = self._paths[module]
+        return path
+
+
+class TrainingLoop:
+    """Follows one script through its steps.
+
+    A step is one pass in which every optimizer has stepped (`Passes`). `on_step_end(step)` is called at its end and
+    returns the peak allocated bytes of the step; `stop_rule` says whether the run stops then. What a search for a
+    batch size tries is no step: `on_trial` is called when an optimizer stepped in it.
+    """
+
+    def __init__(self, stop_rule: StopRule, *, on_step_end: Callable[[int], int], on_trial: Callable[[], None]) -> None:
+        """Start in step 1, phase init."""
+        self.step = 1
+        self.is_followed = True
+        self.modules = ModuleTree()
+        self._stop_rule = stop_rule
+        self._on_step_end = on_step_end
+        self._on_trial = on_trial
+        self._passes = Passes()
+        self._phases: list[Phase] = []
+        self._running: list[Any] = []
+        self._has_run_forward = False
+
+    @property
+    def phase(self) -> Phase:
+        """The phase of an allocation made at this moment."""
+        if self._phases:
+            return self._phases[-1]
+        if self._running and not self._running[0].training:
+            return Phase.EVALUATION
+        return Phase.FORWARD if self._has_run_forward else Phase.INIT
+
+    @property
+    def module(self) -> str:
+        """The path of the innermost running module, empty outside of any."""
+        return self.modules.path_of(self._running[-1]) if self._running else ""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a module's forward is running."""
+        return bool(self._running)
+
+    @contextmanager
+    def within(self, phase: Phase) -> Iterator[None]:
+        """Whatever happens inside belongs to `phase`."""
+        self.enter(phase)
+        try:
+            yield
+        finally:
+            self.leave(phase)
+
+    def enter(self, phase: Phase) -> None:
+        """`phase` begins."""
+        self._phases.append(phase)
+
+    def leave(self, phase: Phase) -> None:
+        """`phase` ends, and with it whatever began inside it and was cut short by an exception."""
+        while self._phases and self._phases.pop() is not phase:
+            pass
+
+    @property
+    def num_phases(self) -> int:
+        """How many phases have begun, one inside the other."""
+        return len(self._phases)
+
+    def leave_all_but(self, num_phases: int) -> None:
+        """An exception ends every phase but the `num_phases` outermost."""
+        del self._phases[num_phases:]
+
+    @contextmanager
+    def running(self, module: Any) -> Iterator[None]:
+        """`module` is running its forward."""
+        if not self._running:
+            self.modules.path_of(module)
+        self._has_run_forward = True
+        self._running.append(module)
+        try:
+            yield
+        finally:
+            self._running.pop()
+
+    def optimizer_stepped(self, optimizer: Any) -> None:
+        """Count an optimizer's step; raises StopSimulation when enough was seen."""
+        if not self.is_followed:
+            return
+        if is_trial():
+            self._on_trial()
+        elif self._passes.ended_by(optimizer):
+            self._end_step()
+
+    def failed(self) -> None:
+        """The card could not serve something: whoever catches that may go on with other optimizers."""
+        self._passes.begin_anew()
+
+    def may_be_searching(self) -> bool:
+        """Whether the running code may be a search for a batch size that has tried some with success."""
+        return self._stop_rule.num_trials >= MIN_STEPS and may_be_trial()
+
+    def _end_step(self) -> None:
+        peak_bytes = self._on_step_end(self.step)
+        reason = self._stop_rule.reason_to_stop(peak_bytes, may_be_trial=may_be_trial())
+        if reason:
+            raise StopSimulation(reason)
+        self.step += 1
