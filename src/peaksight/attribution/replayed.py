@@ -1,6 +1,7 @@
 """A capture's calls repeated on another card: one with more memory, or with less."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from peaksight.allocator import Block, CachingAllocator, DeviceOutOfMemory, Settings, parse_settings
@@ -39,9 +40,8 @@ def replay_capture(capture: Capture, *, limit_bytes: int | None, allowed_bytes: 
     `allowed_bytes` is what PyTorch may reserve of it; None is what the script itself allowed. Of a failure that the
     script got over, what it did to the cache is repeated. Where the other card fails earlier in the same step, the
     script gets over that as well: what else it would have allocated before is left out.
-
-    Limitations: a workspace that cuDNN does without on a full card is not told from other blocks. Where the other card
-    has no room for one the replay fails, and one that the run itself did without is missing from `needed_bytes`.
+    What an operator does without on a full card fails nothing; what the run itself did without is asked for again, and
+    given back at once.
     """
     return _Replayer(capture, limit_bytes, allowed_bytes).run()
 
@@ -83,6 +83,8 @@ class _Replayer:
         try:
             block = self._allocator.malloc(allocation.requested_bytes, allocation.stream)
         except DeviceOutOfMemory as error:
+            if allocation.dispensable:
+                return None
             self._left_out_until = self._got_over_at(allocation)
             return None if self._left_out_until else ReplayedFailure(event=allocation, error=error)
         self._blocks[allocation.born] = block
@@ -98,6 +100,8 @@ class _Replayer:
         match call.action:
             case Action.EMPTY_CACHE | Action.FAILED:
                 self._allocator.empty_cache()
+            case Action.DONE_WITHOUT:
+                self._attempt(call)
             case Action.ALLOWED if not self._keeps_allowed:
                 self._allocator.allowed_bytes = call.bytes or None
             case Action.SETTINGS:
@@ -106,6 +110,10 @@ class _Replayer:
                 return ReplayedFailure(event=call, error=None)
         self._note_need()
         return None
+
+    def _attempt(self, call: AllocatorCall) -> None:
+        with suppress(DeviceOutOfMemory):
+            self._allocator.free(self._allocator.malloc(call.bytes, call.stream))
 
     def _note_need(self) -> None:
         self._needed_bytes = max(self._needed_bytes, self._allocator.reserved_bytes + self._allocator.outside_bytes)

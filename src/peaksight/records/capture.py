@@ -37,6 +37,7 @@ class Action(StrEnum):
     ALLOWED = "allowed"
     SETTINGS = "settings"
     FAILED = "failed"
+    DONE_WITHOUT = "done_without"
 
 
 class Category(StrEnum):
@@ -62,7 +63,8 @@ class Allocation:
     for a block alive at the end. `allocated_bytes` is the size of the block, `requested_bytes` what was asked.
     `source` is the person's own innermost line (`train.py:88`), for backward the line of the forward; `library`
     is the innermost frame outside torch's dispatcher (`torch/nn/modules/linear.py:134`). Both may be empty.
-    `grad_enabled` tells whether autograd was recording. `module` is the path of the running module (FQN).
+    `grad_enabled` tells whether autograd was recording. `module` is the path of the running module (FQN). The operator
+    does without a `dispensable` block where the card has no room for it.
     """
 
     born: int
@@ -78,6 +80,7 @@ class Allocation:
     module: str
     source: str
     library: str
+    dispensable: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +108,7 @@ class AllocatorCall:
 
     `bytes` are what was taken outside the allocator (OUTSIDE: by the library `what`), may be reserved from here on
     (ALLOWED, 0 is no cap), or could not be had by the operator `what` although every cached block was given back
-    (FAILED, on `stream`). `what` of SETTINGS is their text.
+    (FAILED, on `stream`) and was then done without (DONE_WITHOUT). `what` of SETTINGS is their text.
     """
 
     tick: int

@@ -85,7 +85,11 @@ class VirtualGpu:
         self.failures = Failures(room, max_failures=max_failures, backward_source=self._lines.calling_backward)
         allocator = CachingAllocator(limit_bytes=room.usable_bytes, total_bytes=room.card.total_bytes)
         self.ledger = Ledger(
-            allocator, self._circumstances, on_first_use=self._read_settings, on_failure=self._out_of_memory
+            allocator,
+            self._circumstances,
+            on_first_use=self._read_settings,
+            on_failure=self._out_of_memory,
+            on_done_without=self._done_without,
         )
         if max_failures == 0:
             self.ledger.lift_limit()
@@ -203,6 +207,9 @@ class VirtualGpu:
     def _out_of_memory(self, error: DeviceOutOfMemory, op: str) -> None:
         self._give_up_step()
         self.failures.out_of_memory(self.ledger, self._circumstances(), error, op)
+
+    def _done_without(self, error: DeviceOutOfMemory) -> None:
+        self.failures.tell(self.ledger, error)
 
     def _library_failed(self, library: str, num_bytes: int, error: Exception) -> None:
         self._give_up_step()

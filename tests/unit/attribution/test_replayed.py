@@ -68,6 +68,24 @@ def test_what_follows_an_attempt_has_to_fit():
     assert replay_capture(capture, limit_bytes=2 * GIB).failure.event.born == 4
 
 
+def test_a_smaller_card_does_without_what_is_dispensable():
+    """A workspace of cuDNN, say; what comes after it has to fit."""
+    workspace = allocation_of(2 * GIB, born=1, died=2, dispensable=True)
+    capture = capture_of(workspace, allocation_of(GIB, born=3))
+
+    assert replay_capture(capture, limit_bytes=GIB + 10 * MIB).failure is None
+    assert replay_capture(capture, limit_bytes=MIB).failure.event.born == 3
+
+
+def test_a_larger_card_has_what_was_done_without():
+    """For as long as the operator ran."""
+    call = AllocatorCall(tick=2, action=Action.DONE_WITHOUT, bytes=2 * GIB, what="aten::convolution")
+    capture = capture_of(allocation_of(GIB, born=1), calls=(call,))
+
+    assert replay_capture(capture, limit_bytes=None).needed_bytes == 3 * GIB
+    assert replay_capture(capture, limit_bytes=GIB + 10 * MIB).failure is None
+
+
 @pytest.mark.parametrize(("allowed_bytes", "fails"), [(None, True), (4 * GIB, False)])
 def test_what_the_script_allowed_holds_unless_another_is_asked_for(allowed_bytes, fails):
     """`set_per_process_memory_fraction` of the run, or what the caller of the replay says."""

@@ -47,7 +47,7 @@ class Failures:
         message = out_of_memory_message(error, self._room)
         ledger.note(Action.FAILED, error.requested_bytes, op)
         self._note(ledger, about, error.requested_bytes, op, message)
-        self._tell(ledger, error)
+        self.tell(ledger, error)
         raise self._marked(torch.OutOfMemoryError(message))
 
     def library_failed(
@@ -79,7 +79,7 @@ class Failures:
         ledger.lift_limit()
         return True
 
-    def _tell(self, ledger: Ledger, error: DeviceOutOfMemory) -> None:
+    def tell(self, ledger: Ledger, error: DeviceOutOfMemory) -> None:
         """What C++ tells of an `error` before it raises: the history, and the observers that the script attached."""
         free = self._room.free_bytes(error.reserved_bytes + error.outside_bytes)
         if ledger.history is not None:

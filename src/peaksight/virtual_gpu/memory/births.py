@@ -24,6 +24,7 @@ class Birth:
     lines: Lines
     role: Role = Role.UNMARKED
     died: int | None = None
+    dispensable: bool = False
 
     def record(self) -> Allocation:
         """The frozen record."""
@@ -41,6 +42,7 @@ class Birth:
             module=self.module,
             source=self.lines.source,
             library=self.lines.library,
+            dispensable=self.dispensable,
         )
 
 

@@ -35,11 +35,13 @@ class Ledger:
         *,
         on_first_use: Callable[[], None],
         on_failure: Callable[[DeviceOutOfMemory, str], None],
+        on_done_without: Callable[[DeviceOutOfMemory], None],
     ) -> None:
         """Blocks come from `allocator`; `circumstances` is asked at every birth.
 
         `on_first_use` is called before anything is asked of the card. `on_failure` hears of an allocation for an
-        operator that the card cannot serve: it raises, or lifts the limit.
+        operator that the card cannot serve: it raises, or lifts the limit. `on_done_without` hears of one that the
+        operator does without.
         """
         self.allocator = allocator
         self.births: list[Birth] = []
@@ -50,6 +52,7 @@ class Ledger:
         self._circumstances = circumstances
         self._on_first_use: Callable[[], None] | None = on_first_use
         self._on_failure = on_failure
+        self._on_done_without = on_done_without
         self._alive: dict[int, tuple[_StorageRef, Birth]] = {}
         self._tick = 0
         self.steps: list[StepPeak] = []
@@ -129,11 +132,13 @@ class Ledger:
         if self._on_first_use is not None:
             self._start()
         try:
-            block = self._counted_malloc(num_bytes)
-        except DeviceOutOfMemory:
-            self.note(Action.FAILED, num_bytes, op)
+            birth = self._handed_out(self._counted_malloc(num_bytes), num_bytes, op, role)
+        except DeviceOutOfMemory as error:
+            self.note(Action.DONE_WITHOUT, num_bytes, op)
+            self._on_done_without(error)
             return None
-        return self._handed_out(block, num_bytes, op, role)
+        birth.dispensable = True
+        return birth
 
     def _handed_out(self, block: Block, num_bytes: int, op: str, role: Role) -> Birth:
         if self.history is not None:
