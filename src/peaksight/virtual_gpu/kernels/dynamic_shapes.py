@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from peaksight.virtual_gpu.tensors.true_counts import most_true
 from peaksight.virtual_gpu.tensors.values import known_value
 
 
@@ -31,11 +32,9 @@ def shape_rules() -> dict[str, Callable]:
 
 
 def _num_true(mode: Any, mask: torch.Tensor) -> int:
-    value = known_value(mask)
-    if value is None:
+    if known_value(mask) is None:
         mode.made_up_shape()
-        return mask.numel()
-    return int(torch.count_nonzero(value))
+    return most_true(mask)
 
 
 def _empty(mode: Any, like: torch.Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:

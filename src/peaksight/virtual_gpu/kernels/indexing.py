@@ -15,8 +15,9 @@ import torch
 from peaksight.virtual_gpu.kernels import cub
 from peaksight.virtual_gpu.kernels.layouts import expanded_strides
 from peaksight.virtual_gpu.kernels.reductions import buffers
-from peaksight.virtual_gpu.kernels.selecting import INDEX_BYTES, positions, true_count
+from peaksight.virtual_gpu.kernels.selecting import INDEX_BYTES, positions
 from peaksight.virtual_gpu.kernels.temporaries import RESULTS, KernelCall, Rule, Temporaries, given_back, together
+from peaksight.virtual_gpu.tensors.true_counts import most_true
 
 aten = torch.ops.aten
 
@@ -57,7 +58,7 @@ def _shapes(indices: Sequence[Any], num_dims: int) -> list[Sequence[int] | None]
         if each is None or each.dtype not in MASKS:
             shapes.append(None if each is None else each.shape)
         else:
-            shapes += [(true_count(each),)] * each.dim()
+            shapes += [(most_true(each),)] * each.dim()
     return shapes + [None] * (num_dims - len(shapes))
 
 

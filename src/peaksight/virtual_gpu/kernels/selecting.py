@@ -12,7 +12,7 @@ import torch
 
 from peaksight.virtual_gpu.kernels import cub
 from peaksight.virtual_gpu.kernels.temporaries import RESULTS, KernelCall, Rule, Temporaries, given_back, together
-from peaksight.virtual_gpu.tensors.values import known_value
+from peaksight.virtual_gpu.tensors.true_counts import most_true
 
 aten = torch.ops.aten
 
@@ -20,17 +20,11 @@ COUNT_BYTES = 4
 INDEX_BYTES = 8
 
 
-def true_count(mask: torch.Tensor) -> int:
-    """How many elements of `mask` are true, all of them when its values are unknown."""
-    value = known_value(mask)
-    return mask.numel() if value is None else int(torch.count_nonzero(value))
-
-
 def positions(mask: torch.Tensor, num_multiprocessors: int, shape: Sequence[int] | None = None) -> Temporaries:
     """`mask.expand(shape).nonzero()`: all that it takes; its result, an index for each dimension, stays alive."""
     shape = mask.shape if shape is None else shape
     expansion = prod(shape) // max(1, mask.numel())
-    result = INDEX_BYTES * true_count(mask) * expansion * max(1, len(shape))
+    result = INDEX_BYTES * most_true(mask) * expansion * max(1, len(shape))
     return tuple(result if size is RESULTS else size for size in _counted(mask, shape, num_multiprocessors))
 
 

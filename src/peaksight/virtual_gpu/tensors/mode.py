@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_map
 
 from peaksight.errors import UnsupportedError
 from peaksight.virtual_gpu.memory.at_the_limit import let_go
-from peaksight.virtual_gpu.tensors import values
+from peaksight.virtual_gpu.tensors import true_counts, values
 from peaksight.virtual_gpu.tensors.cache_key import cache_key
 from peaksight.virtual_gpu.tensors.devices import PRIM_DEVICE, cpp_device, for_python
 from peaksight.virtual_gpu.tensors.in_place import in_place_of
@@ -126,7 +126,9 @@ class VirtualGpuMode(FakeTensorMode):
         self._skipped_draws |= _draws(func) and isinstance(out, FakeTensor) and out.fake_device.type == "cpu"
         self._observer.after(func, args, kwargs, out)
         if isinstance(func, torch._ops.OpOverload):
+            count = true_counts.count_result(func, args)
             values.follow(func, args, kwargs, out)
+            true_counts.remember(func, args, out, count)
             if _writes_to_host(func, args):
                 return args[0]
         return out

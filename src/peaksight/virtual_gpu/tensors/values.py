@@ -70,12 +70,13 @@ def host_copy(tensor: torch.Tensor, dtype: torch.dtype | None = None) -> torch.T
     return untouched(tensor.shape, dtype)
 
 
-class _Family:
+class Family:
     """Shared by a value and its views: one write that cannot be followed makes all of them unknown."""
 
     __slots__ = ("valid",)
 
     def __init__(self) -> None:
+        """As long as nobody writes what cannot be followed."""
         self.valid = True
 
 
@@ -101,9 +102,9 @@ def _follow_small(func: Any, args: tuple, kwargs: dict, outputs: Sequence[FakeTe
         _forget_written(func, args, kwargs)
         return
     aliases = func.is_view or func._schema.is_mutable
-    family = (getattr(inputs[0], "_peaksight_value", (None, None))[1] if aliases else None) or _Family()
+    family = (family_of(inputs[0]) if aliases else None) or Family()
     for output, value in zip(outputs, values, strict=True):
-        _attach(output, value.clone() if value is args[0] and not aliases else value, family)
+        attach(output, value.clone() if value is args[0] and not aliases else value, family)
 
 
 def _compute(func: Any, args: tuple, kwargs: dict, inputs: list[torch.Tensor]) -> Sequence[torch.Tensor] | None:
@@ -144,19 +145,25 @@ def _forget_written(func: Any, args: tuple, kwargs: dict) -> None:
 def forget(written: Any) -> None:
     """The values of the tensors in `written`, and of their views, are not known any more."""
     for tensor in tree_leaves(written):
-        family = getattr(tensor, "_peaksight_value", (None, None))[1]
+        family = family_of(tensor)
         if family is not None:
             family.valid = False
 
 
-def _attach(tensor: Any, value: torch.Tensor, family: _Family) -> None:
+def family_of(tensor: Any) -> Family | None:
+    """What the values of `tensor` and of its views have in common."""
+    return getattr(tensor, "_peaksight_value", (None, None))[1]
+
+
+def attach(tensor: Any, value: torch.Tensor | None, family: Family) -> None:
+    """`tensor` is `value` as long as `family` is valid."""
     tensor._peaksight_value = (value, family)
 
 
 def assume(tensor: Any, value: float | int | bool) -> Any:
     """`tensor`, every element of which is `value` from now on."""
     everywhere = torch.tensor(value, dtype=tensor.dtype).expand(tensor.shape)
-    _attach(tensor, everywhere.clone() if _is_small(tensor) else everywhere, _Family())
+    attach(tensor, everywhere.clone() if _is_small(tensor) else everywhere, Family())
     return tensor
 
 

@@ -1,0 +1,94 @@
+"""How many elements of a mask can be true where its values are unknown.
+
+The samplers of detection networks draw a given number of unknown positions, set those of a mask, join such masks and
+ask where they are true. However large a mask is, no more of it is true than was set.
+"""
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import torch
+
+from peaksight.virtual_gpu.tensors.values import Family, attach, family_of, known_value
+from peaksight.virtual_gpu.torch_private import FakeTensor
+
+aten = torch.ops.aten
+
+COUNT = "_peaksight_most_true"
+MASKS = (torch.bool, torch.uint8)
+
+
+def most_true(tensor: torch.Tensor) -> int:
+    """The number of elements of `tensor` that aren't zero, or an upper bound of it."""
+    value = known_value(tensor)
+    if value is not None:
+        return int(torch.count_nonzero(value))
+    count, family = getattr(tensor, COUNT, (tensor.numel(), None))
+    return min(count, tensor.numel()) if family is not None and family.valid else tensor.numel()
+
+
+def count_result(func: Any, args: tuple) -> int | None:
+    """What `most_true` is to say of `func(*args)`, None without a rule; asked before anything is written."""
+    if func in RULES:
+        return RULES[func](*args)
+    is_view = bool(args) and hasattr(args[0], COUNT) and func.is_view
+    return most_true(args[0]) if is_view else None
+
+
+def remember(func: Any, args: tuple, out: Any, count: int | None) -> None:
+    """No more than `count` elements of `out` aren't zero, until it or a view of it is written to."""
+    if count is None or not isinstance(out, FakeTensor) or known_value(out) is not None:
+        return
+    family = (family_of(args[0]) if func.is_view else None) or Family()
+    attach(out, None, family)
+    setattr(out, COUNT, (count, family))
+
+
+def _after_index_put(tensor: torch.Tensor, indices: list[torch.Tensor | None], *_: Any) -> int:
+    """Those there were, and as many as positions are written; of a mask, its true ones."""
+    shapes: list[tuple[int, ...] | None] = []
+    for index in indices:
+        if index is None or index.dtype not in MASKS:
+            shapes.append(None if index is None else tuple(index.shape))
+        else:
+            shapes += [(most_true(index),)] * index.dim()
+    shapes += [None] * (tensor.dim() - len(shapes))
+    kept = [size for size, shape in zip(tensor.shape, shapes, strict=True) if shape is None]
+    written = torch.broadcast_shapes(*(shape for shape in shapes if shape is not None))
+    return most_true(tensor) + prod(written) * prod(kept)
+
+
+def _after_scatter(tensor: torch.Tensor, dim: int, index: torch.Tensor, *_: Any) -> int:
+    return most_true(tensor) + index.numel()
+
+
+def _in_any(tensors: list[torch.Tensor], *_: Any) -> int:
+    return sum(map(most_true, tensors))
+
+
+def _in_either(tensor: torch.Tensor, other: torch.Tensor) -> int | None:
+    return most_true(tensor) + most_true(other) if tensor.shape == other.shape else None
+
+
+def _in_both(tensor: torch.Tensor, other: torch.Tensor) -> int | None:
+    return min(most_true(tensor), most_true(other)) if tensor.shape == other.shape else None
+
+
+def _in_the_same(tensor: torch.Tensor, *_: Any) -> int:
+    return most_true(tensor)
+
+
+def _other_than(tensor: torch.Tensor, number: float) -> int | None:
+    return most_true(tensor) if number == 0 else None
+
+
+RULES: dict[Any, Callable[..., int | None]] = {
+    **dict.fromkeys((aten.index_put_.default, aten.index_put.default), _after_index_put),
+    **dict.fromkeys((aten.scatter_.value, aten.scatter.value, aten.scatter_.src, aten.scatter.src), _after_scatter),
+    **dict.fromkeys((aten.cat.default, aten.stack.default), _in_any),
+    **dict.fromkeys((aten.bitwise_or.Tensor, aten.logical_or.default), _in_either),
+    **dict.fromkeys((aten.bitwise_and.Tensor, aten.logical_and.default), _in_both),
+    **dict.fromkeys((aten._to_copy.default, aten.clone.default), _in_the_same),
+    **dict.fromkeys((aten.ne.Scalar, aten.gt.Scalar), _other_than),
+}
