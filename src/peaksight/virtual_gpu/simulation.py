@@ -63,6 +63,7 @@ def simulate(
         with gpu, Patches() as patches:
             lookout.install(patches)
             finished, ending = _run(command, lookout)
+        _explain(ending, scratch)
     capture = _capture(command, gpu, finished=finished, ending=ending)
     capture = replace(
         capture,
@@ -108,11 +109,16 @@ def _run(command: ScriptCommand, lookout: Lookout) -> tuple[str, Ending]:
         return stop.reason, Ending(exit_code=0)
     except KeyboardInterrupt:
         return "interrupted", Ending(exit_code=130)
-    if ending.exit_code and ending.error is not None and (explained := explain(ending.error)):
-        print(f"peaksight: {explained} See docs/messages.md#{explained.slug}.", file=sys.stderr)
     if ending.was_interrupted:
         return "interrupted", ending
     return ("failed" if ending.exit_code else "script"), ending
+
+
+def _explain(ending: Ending, scratch: Scratch) -> None:
+    if ending.exit_code and ending.error is not None:
+        explained = explain(ending.error, scratch.refused_hosts())
+        if explained is not None:
+            print(f"peaksight: {explained} See docs/messages.md#{explained.slug}.", file=sys.stderr)
 
 
 def _demand_training(capture: Capture) -> Capture:

@@ -21,10 +21,10 @@ def no_package_stays():
 def explanation_of(directory, script):
     """What is said of the failure of `script`."""
     (directory / "train.py").write_text(script)
-    with Scratch():
+    with Scratch() as scratch:
         ending = run_script(ScriptCommand(target=str(directory / "train.py")))
-    assert ending.exit_code
-    return explain(ending.error)
+        assert ending.exit_code
+        return explain(ending.error, scratch.refused_hosts())
 
 
 @pytest.mark.parametrize(
@@ -70,6 +70,31 @@ def test_a_download(script, tmp_path):
 
     assert "network-off" == error.slug
     assert str(error).startswith("The script wanted something from data.example.com, and a simulated run is offline.")
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        ("RuntimeError(text)", "The script wanted something from data.example.com"),
+        ("LookupError('no corpus')", "Before it failed, the script wanted something from data.example.com"),
+    ],
+)
+def test_a_download_whose_error_was_lost(failure, said, tmp_path):
+    """As torchvision's datasets, which try mirrors and raise an error of their own."""
+    script = f"""
+import urllib.request
+text = "tried:"
+for scheme in ("http", "https"):
+    try:
+        urllib.request.urlopen(scheme + "://data.example.com/images.gz")
+    except OSError as error:
+        text += " data.example.com: " + str(error)
+raise {failure}
+"""
+    error = explanation_of(tmp_path, script)
+
+    assert "network-off" == error.slug
+    assert str(error).startswith(said)
 
 
 @pytest.mark.models

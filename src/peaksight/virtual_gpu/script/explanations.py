@@ -4,7 +4,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from peaksight.errors import PeaksightError, ScriptError, UnsupportedError
 from peaksight.virtual_gpu.script.network import refused_host
@@ -28,12 +28,20 @@ _WITHOUT = {
 _HUB_IS_OFF = {"OfflineModeIsEnabled", "LocalEntryNotFoundError"}
 
 
-def explain(error: BaseException) -> PeaksightError | None:
-    """What a person can do about `error`, which ended the script; None where it is the script's own."""
+def explain(error: BaseException, refused_hosts: Sequence[str] = ()) -> PeaksightError | None:
+    """What a person can do about `error`, which ended the script; None where it is the script's own.
+
+    `refused_hosts` are those that the script asked for in vain, in order.
+    """
     chain = list(_chain(error))
     if any(type(link).__name__ == "OutOfMemoryError" for link in chain):
         return None
-    return _network_off(chain) or _not_installed(chain) or _own_kernels(chain)
+    return (
+        _network_off(chain, refused_hosts)
+        or _not_installed(chain)
+        or _own_kernels(chain)
+        or _refused_before(refused_hosts)
+    )
 
 
 def explain_exit(files: list[str]) -> PeaksightError:
@@ -48,14 +56,26 @@ def explain_exit(files: list[str]) -> PeaksightError:
     )
 
 
-def _network_off(chain: list[BaseException]) -> PeaksightError | None:
+def _network_off(chain: list[BaseException], refused_hosts: Sequence[str]) -> PeaksightError | None:
     hosts = ["huggingface.co" if type(error).__name__ in _HUB_IS_OFF else refused_host(error) for error in chain]
-    host = next(filter(None, hosts), None)
+    named = [host for host in refused_hosts for error in chain if host in str(error)]
+    host = next(filter(None, hosts + named), None)
     if host is None:
         return None
     return ScriptError(
         f"The script wanted something from {host}, and a simulated run is offline. "
         "Download it once without peaksight, then it is found on the disk.",
+        slug="network-off",
+    )
+
+
+def _refused_before(hosts: Sequence[str]) -> PeaksightError | None:
+    """A library that got nothing often goes on, and fails for want of it."""
+    if not hosts:
+        return None
+    return ScriptError(
+        f"Before it failed, the script wanted something from {', '.join(hosts)}, and a simulated run is offline. "
+        "If it failed for want of that, download it once without peaksight.",
         slug="network-off",
     )
 

@@ -106,6 +106,12 @@ class Scratch:
             for slug, names in tried.items()
         )
 
+    def refused_hosts(self) -> list[str]:
+        """The hosts that the script asked for in vain, each once."""
+        with trusted:
+            refused = [what for slug, what in journal.records(self._overlay.root, "note") if slug == "network-off"]
+        return list(dict.fromkeys(refused))
+
     def _name(self, path: str) -> str:
         return path.removeprefix(self._home.rstrip("/") + "/")
 
