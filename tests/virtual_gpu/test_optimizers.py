@@ -214,20 +214,25 @@ def test_plateau_scheduler(virtual_gpu):
     assert [0.1] == scheduler.get_last_lr()
 
 
-def test_closure(virtual_gpu):
-    """LBFGS evaluates its closure inside the step."""
+@pytest.mark.parametrize("as_keyword", [False, True])
+def test_closure(virtual_gpu, as_keyword):
+    """LBFGS evaluates its closure inside the step; so does every optimizer that Lightning steps."""
     model = model_with_gradients()
     optimizer = torch.optim.LBFGS(model.parameters(), max_iter=2)
 
     def closure():
         optimizer.zero_grad()
         loss = model(torch.ones(2, 64, device="cuda")).sum()
+        phases.append(virtual_gpu.loop.phase)
+        loss.register_hook(lambda grad: phases.append(virtual_gpu.loop.phase))
         loss.backward()
         return loss
 
-    optimizer.step(closure)
+    phases = []
+    optimizer.step(**{"closure": closure}) if as_keyword else optimizer.step(closure)
 
     assert 2 == virtual_gpu.loop.step
+    assert {Phase.FORWARD, Phase.BACKWARD} == set(phases)
 
 
 def test_state_dict(virtual_gpu):

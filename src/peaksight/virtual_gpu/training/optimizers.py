@@ -1,5 +1,6 @@
 """Optimizers: the defaults of the card, and the end of each step."""
 
+from functools import wraps
 from typing import Any
 from weakref import WeakSet
 
@@ -62,11 +63,25 @@ class _Stepping:
         self._loop, self._parameters = loop, parameters
         self._begun: WeakSet[Optimizer] = WeakSet()
 
-    def begin(self, optimizer: Any, args: tuple, kwargs: dict) -> None:
+    def begin(self, optimizer: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         self._begun.add(optimizer)
         self._parameters.add_optimized(optimizer)
         self._parameters.mark()
         self._loop.enter(Phase.OPTIMIZER)
+        _, *others = args
+        return (optimizer, *map(self._followed, others)), {name: self._followed(kwargs[name]) for name in kwargs}
+
+    def _followed(self, argument: Any) -> Any:
+        """A closure is the forward and the backward of its step."""
+        if not callable(argument):
+            return argument
+
+        @wraps(argument)
+        def closure(*args: Any, **kwargs: Any) -> Any:
+            with self._loop.within(Phase.FORWARD):
+                return argument(*args, **kwargs)
+
+        return closure
 
     def end(self, optimizer: Any, args: tuple, kwargs: dict) -> None:
         self._loop.leave(Phase.OPTIMIZER)
