@@ -235,6 +235,25 @@ def test_closure(virtual_gpu, as_keyword):
     assert {Phase.FORWARD, Phase.BACKWARD} == set(phases)
 
 
+def test_lbfgs_fills_its_history(virtual_gpu):
+    """Pairs of model-sized directions, which stay: a loss that stood still would end its iterations at the first."""
+    model = model_with_gradients()
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=4, history_size=6)
+
+    def closure():
+        loss = model(torch.ones(2, 64, device="cuda")).sum()
+        loss.backward()
+        return loss
+
+    kept = []
+
+    for _ in range(3):
+        optimizer.step(closure)
+        kept.append(len(optimizer.state[model[0].weight]["old_dirs"]))
+
+    assert kept == [3, 6, 6]
+
+
 def test_state_dict(virtual_gpu):
     """A state dict loads into a new optimizer, and takes its bytes again until the old one is gone."""
     model = model_with_gradients()

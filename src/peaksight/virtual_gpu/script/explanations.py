@@ -58,8 +58,8 @@ def explain_exit(files: list[str]) -> PeaksightError:
 
 def _network_off(chain: list[BaseException], refused_hosts: Sequence[str]) -> PeaksightError | None:
     hosts = ["huggingface.co" if type(error).__name__ in _HUB_IS_OFF else refused_host(error) for error in chain]
-    named = [host for host in refused_hosts for error in chain if host in str(error)]
-    host = next(filter(None, hosts + named), None)
+    hosts += [host for host in refused_hosts for error in chain if host in str(error)]
+    host = next(filter(None, hosts), None)
     if host is None:
         return None
     return ScriptError(

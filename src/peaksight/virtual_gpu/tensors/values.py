@@ -167,7 +167,7 @@ def assume(tensor: Any, value: float | int | bool) -> Any:
     return tensor
 
 
-def expect(tensor: Any, value: bool) -> Any:
+def expect(tensor: Any, value: float | bool) -> Any:
     """`tensor`, which is taken to be `value` where what it is cannot be known."""
     tensor._peaksight_expected = value
     return tensor

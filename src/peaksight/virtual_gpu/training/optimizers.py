@@ -12,6 +12,7 @@ from peaksight.records import Phase
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.tensors.devices import for_python
 from peaksight.virtual_gpu.torch_private import FakeTensor, foreach_utils, optimizer_module
+from peaksight.virtual_gpu.training import lbfgs
 from peaksight.virtual_gpu.training.modules import Parameters
 from peaksight.virtual_gpu.training.training_loop import TrainingLoop
 
@@ -19,6 +20,7 @@ from peaksight.virtual_gpu.training.training_loop import TrainingLoop
 def install(patches: Patches, loop: TrainingLoop, parameters: Parameters) -> None:
     """Follow every optimizer until `patches` is left."""
     _allow_foreach(patches)
+    lbfgs.install(patches)
     stepping = _Stepping(loop, parameters)
     patches.callback(register_optimizer_step_pre_hook(stepping.begin).remove)
     patches.callback(register_optimizer_step_post_hook(stepping.end).remove)
