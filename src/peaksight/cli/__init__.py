@@ -7,6 +7,7 @@ import click
 
 from peaksight import __version__
 from peaksight.cli.gpus import gpus
+from peaksight.cli.read import read
 from peaksight.cli.replay import replay
 from peaksight.cli.report import report
 from peaksight.cli.run import run
@@ -21,7 +22,7 @@ def peaksight() -> None:
     """See the memory peak of a PyTorch training run before the GPU does."""
 
 
-for command in (run, report, replay, gpus):
+for command in (run, read, report, replay, gpus):
     peaksight.add_command(command)
 
 

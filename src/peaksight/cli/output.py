@@ -2,8 +2,9 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from io import TextIOWrapper
 
 from rich.console import Console
@@ -29,10 +30,14 @@ class Output:
         print(text, end="", file=self._stdout, flush=True)
 
     def show(self, report: Report) -> None:
-        """The report on stdout, for a person; a file name that its encoding cannot show has question marks."""
+        """The report on stdout, for a person."""
+        self.draw(partial(render_report, report))
+
+    def draw(self, render: Callable[[Console], None]) -> None:
+        """What `render` prints, on stdout; a file name that its encoding cannot show has question marks."""
         if isinstance(self._stdout, TextIOWrapper):
             self._stdout.reconfigure(errors="replace")
-        render_report(report, Console(file=self._stdout, highlight=False))
+        render(Console(file=self._stdout, highlight=False))
 
 
 @contextmanager

@@ -16,6 +16,12 @@ STDOUT = Path("-")
 FILE = click.Path(dir_okay=False, resolve_path=True, path_type=Path)
 _JSON = click.Path(dir_okay=False, allow_dash=True, resolve_path=True, path_type=Path)
 
+_FORCE = click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
+_HTML = click.option("--html", type=FILE, metavar="FILE", help="Write the report as a web page in one file.")
+_JSON_OPTION = click.option(
+    "--json", type=_JSON, metavar="FILE", help="Write the report as JSON; - is all there is on stdout."
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destinations:
@@ -44,13 +50,14 @@ class Destinations:
 
 def destination_options(command: Callable) -> Callable:
     """Give a command the options of `Destinations` that write a report."""
-    for add_option in (
-        click.option("--force", is_flag=True, help="Overwrite FILE if it exists."),
-        click.option("--html", type=FILE, metavar="FILE", help="Write the report as a web page in one file."),
-        click.option(
-            "--json", type=_JSON, metavar="FILE", help="Write the report as JSON; - is all there is on stdout."
-        ),
-    ):
+    for add_option in (_FORCE, _HTML, _JSON_OPTION):
+        command = add_option(command)
+    return command
+
+
+def json_options(command: Callable) -> Callable:
+    """Give a command the options of `Destinations` that write JSON only."""
+    for add_option in (_FORCE, _JSON_OPTION):
         command = add_option(command)
     return command
 

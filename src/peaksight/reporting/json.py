@@ -2,7 +2,7 @@
 
 import msgspec
 
-from peaksight.records import Report
+from peaksight.records import Reading, Report
 from peaksight.records.encoding import encode_json
 
 
@@ -19,6 +19,16 @@ def report_from_json(text: str | bytes) -> Report:
 def report_schema() -> str:
     """The JSON schema of the report, as published in docs/report.schema.json."""
     return _indented(msgspec.json.encode(msgspec.json.schema(Report), order="sorted"))
+
+
+def readings_to_json(readings: list[Reading]) -> str:
+    """One reading as indented JSON that ends in a newline, several as an array of them."""
+    return _indented(encode_json(readings[0] if len(readings) == 1 else readings))
+
+
+def reading_schema() -> str:
+    """The JSON schema of a reading, as published in docs/reading.schema.json."""
+    return _indented(msgspec.json.encode(msgspec.json.schema(Reading), order="sorted"))
 
 
 def _indented(encoded: bytes) -> str:

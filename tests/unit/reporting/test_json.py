@@ -9,6 +9,7 @@ from golden_files import compare_golden
 from helpers import holder_of, oom_of, report_of
 from peaksight.records import Category
 from peaksight.reporting import report_from_json, report_schema, report_to_json
+from peaksight.reporting.json import reading_schema
 from peaksight.units import GIB
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -54,3 +55,8 @@ def test_the_schema_name_comes_first():
 def test_the_published_schema_is_up_to_date():
     """docs/report.schema.json is generated from the records."""
     compare_golden(report_schema(), "report.schema.json", golden=DOCS)
+
+
+def test_the_published_schema_of_a_reading_is_up_to_date():
+    """docs/reading.schema.json is generated from the records."""
+    compare_golden(reading_schema(), "reading.schema.json", golden=DOCS)

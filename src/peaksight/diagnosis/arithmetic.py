@@ -1,0 +1,171 @@
+"""What the figures of a message add up to, and where they contradict each other."""
+
+from collections.abc import Iterator
+
+from peaksight.diagnosis.accounts import Account, account_of
+from peaksight.records import Check, OomMessage
+from peaksight.units import GIB, MIB, format_bytes
+
+NEAR_MISS_BYTES = 64 * MIB
+
+
+def check_message(message: OomMessage) -> list[Check]:
+    """The arithmetic of one message, what matters most first."""
+    account = account_of(message)
+    return [
+        *_sentinels(message),
+        *_request(message),
+        *_pool(message),
+        *_card(account),
+        *_own(account),
+        *_caps(message),
+    ]
+
+
+def _sentinels(message: OomMessage) -> Iterator[Check]:
+    for figure in message.figures:
+        if figure.bytes is None:
+            text = (
+                f"{figure.name} is printed as {figure.printed}: that is 2^64 bytes, which stands for unknown or "
+                f"no limit."
+            )
+            yield Check(name="sentinel", text=text, holds=True)
+
+
+def _request(message: OomMessage) -> Iterator[Check]:
+    """The request beside the card, what is free, and what the allocator keeps idle."""
+    requested, free, idle = message.requested_bytes, message.free_bytes, message.idle_bytes
+    if requested is None:
+        return
+    asked = format_bytes(requested)
+    if message.capacity_bytes is not None and requested > message.capacity_bytes:
+        times = requested / max(message.capacity_bytes, 1)
+        text = f"{asked} asked of a card of {format_bytes(message.capacity_bytes)}: {times:.1f} times all of it."
+        yield Check(name="more-than-the-card", text=text, holds=True)
+    if free is None:
+        return
+    if is_plain_shortage(message):
+        yield _shortage(asked, requested, free)
+    else:
+        text = f"{format_bytes(free)} free, {asked} asked: not a plain shortage."
+        yield Check(name="free-but-refused", text=text, holds=False)
+    if idle is not None and idle > 0:
+        yield _idle(message, requested, free, idle)
+
+
+def _shortage(asked: str, requested: int, free: int) -> Check:
+    missing = requested - free
+    near = "a near miss, by " if missing <= NEAR_MISS_BYTES < requested else "short by "
+    text = f"{asked} asked, {format_bytes(free)} free: {near}{format_bytes(max(missing, 0))}."
+    return Check(name="shortage", text=text, holds=True)
+
+
+def _idle(message: OomMessage, requested: int, free: int, idle: int) -> Check:
+    if free + idle < requested:
+        text = (
+            f"{format_bytes(free)} free + {format_bytes(idle)} idle < {format_bytes(requested)} asked: not "
+            f"fragmentation."
+        )
+        return Check(name="not-fragmentation", text=text, holds=True)
+    text = (
+        f"{format_bytes(idle)} idle in the allocator + {format_bytes(free)} free >= {format_bytes(requested)} asked: "
+        f"it lies in "
+        "pieces too small, which alone does not prove that fragmentation is the cause."
+    )
+    return Check(name="idle-in-pieces", text=text, holds=True)
+
+
+def is_plain_shortage(message: OomMessage) -> bool:
+    """Whether less is free than was asked for, within the rounding of the printed figures."""
+    if message.requested_bytes is None or message.free_bytes is None:
+        return True
+    margin = sum(figure.margin_bytes for name in ("requested", "free") if (figure := message.figure(name)))
+    return message.requested_bytes > message.free_bytes - margin - 2 * MIB
+
+
+def _pool(message: OomMessage) -> Iterator[Check]:
+    allocated, reserved, idle = message.allocated_bytes, message.reserved_bytes, message.idle_bytes
+    if allocated is None or reserved is None or idle is None:
+        return
+    margin = sum(figure.margin_bytes for name in ("allocated", "reserved") if (figure := message.figure(name)))
+    if allocated > reserved + margin:
+        text = f"{format_bytes(allocated)} allocated is more than {format_bytes(reserved)} reserved, which cannot be."
+        yield Check(name="allocated-over-reserved", text=text, holds=False)
+    else:
+        text = (
+            f"{format_bytes(allocated)} in tensors + {format_bytes(idle)} idle = {format_bytes(reserved)} "
+            f"reserved by PyTorch."
+        )
+        yield Check(name="pool", text=text, holds=True)
+
+
+def _card(account: Account) -> Iterator[Check]:
+    """Whether all that is printed adds up to the card."""
+    message, unexplained = account.message, account.unexplained_bytes
+    if unexplained is None or message.capacity_bytes is None or message.free_bytes is None:
+        return
+    held = account.own_bytes if account.own_bytes is not None else account.pool_bytes or 0
+    total = held + account.others_bytes + message.free_bytes
+    if total > message.capacity_bytes + account.margin_bytes + MIB * 16:
+        text = f"{_sum(account)} = {format_bytes(total)}, more than the card's {format_bytes(message.capacity_bytes)}."
+        yield Check(name="more-than-capacity", text=text, holds=False)
+    elif unexplained <= max(account.margin_bytes, 64 * MIB):
+        yield Check(
+            name="adds-up", text=f"{_sum(account)} = {format_bytes(message.capacity_bytes)}: it adds up.", holds=True
+        )
+    else:
+        yield _rest(account, unexplained, message.capacity_bytes)
+
+
+def _rest(account: Account, unexplained: int, capacity: int) -> Check:
+    who = "context and libraries, other processes" if account.own_bytes is None else "processes that are not listed"
+    text = f"{format_bytes(capacity)} - ({_sum(account)}) = {format_bytes(unexplained)} held elsewhere: {who}."
+    return Check(name="held-elsewhere", text=text, holds=True)
+
+
+def _sum(account: Account) -> str:
+    message = account.message
+    own = account.own_bytes if account.own_bytes is not None else account.pool_bytes or 0
+    name = "this process" if account.own_bytes is not None else "reserved"
+    parts = [f"{format_bytes(own)} {name}"]
+    parts += [f"{format_bytes(process.bytes)} process {process.pid}" for process in account.others]
+    return " + ".join([*parts, f"{format_bytes(message.free_bytes or 0)} free"])
+
+
+def _own(account: Account) -> Iterator[Check]:
+    if account.own_as is not None:
+        text = (
+            f"Process {account.own_as} is this process, seen from outside its container: what PyTorch reserved "
+            f"explains "
+            "what it holds, and there is no room for both."
+        )
+        yield Check(name="own-process", text=text, holds=True)
+    outside = account.outside_bytes
+    if outside is not None and outside > 16 * MIB:
+        text = f"{format_bytes(outside)} of this process is not PyTorch's allocator: CUDA context, kernels, NCCL."
+        yield Check(name="outside", text=text, holds=True)
+
+
+def _caps(message: OomMessage) -> Iterator[Check]:
+    limit, requested = message.limit_bytes, message.requested_bytes
+    held = message.reserved_bytes if message.reserved_bytes is not None else message.allocated_bytes
+    other = message.figure("other")
+    if limit is None or requested is None or held is None:
+        return
+    beside = f" + {format_bytes(other.bytes)} others" if other and other.bytes else ""
+    total = held + requested + (other.bytes or 0 if other else 0)
+    over = total > limit - GIB // 100
+    text = (
+        f"{format_bytes(held)} held{beside} + {format_bytes(requested)} asked = {format_bytes(total)} "
+        f"{'>' if over else '<'} {format_bytes(limit)} allowed."
+    )
+    yield Check(name="limit", text=text, holds=over)
+
+
+def check_all(messages: tuple[OomMessage, ...]) -> list[Check]:
+    """The checks of every message, each said once."""
+    seen: dict[str, Check] = {}
+    for message in messages:
+        for check in check_message(message):
+            seen.setdefault(check.text, check)
+    return list(seen.values())

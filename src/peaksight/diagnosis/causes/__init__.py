@@ -1,0 +1,17 @@
+"""The rules: one function a cause. Each reads records only and yields nothing where they do not say enough."""
+
+from peaksight.diagnosis.causes import capacity, graphs, host, libraries, tables, tensors, words, xla
+from peaksight.diagnosis.rules import Rule
+
+RULES: tuple[Rule, ...] = (
+    *capacity.RULES,
+    *tensors.RULES,
+    *libraries.RULES,
+    *host.RULES,
+    *xla.RULES,
+    *tables.RULES,
+    *graphs.RULES,
+    words.words,
+)
+
+__all__ = ["RULES"]

@@ -1,0 +1,106 @@
+"""One log, from bytes to evidence."""
+
+import codecs
+import gzip
+import io
+import re
+from collections.abc import Iterable
+from typing import BinaryIO, TypeVar
+
+from peaksight.postmortem.claims import check_claims
+from peaksight.postmortem.facts import find_clues, find_command, find_facts, find_shapes
+from peaksight.postmortem.messages import is_same, parse_window
+from peaksight.postmortem.windows import Window, Windows, read_windows
+from peaksight.records import Clue, Fact, LogEvidence, OomMessage
+
+# Words are looked for in the head and around the first and the last failures, up to this many characters.
+MAX_SEARCHED = 600_000
+MAX_FACTS = 120
+
+# The summary that torchrun prints at its end names the rank that failed first.
+_ROOT_CAUSE = re.compile(r"Root Cause \(first observed failure\)[\s\S]{0,400}?\brank\s{0,8}:\s{0,4}(\d{1,6})")
+
+T = TypeVar("T")
+
+
+def read_log(stream: BinaryIO, source: str) -> LogEvidence:
+    """What the log in `stream` contains, read in one pass; `source` is what it is called."""
+    kept = read_windows(as_utf8(stream))
+    messages = _unrepeated([message for window in kept.in_order() for message in parse_window(window)])
+    searched = _searched(kept)
+    texts = [window.text for window in searched]
+    return LogEvidence(
+        sources=(source,),
+        num_bytes=kept.num_bytes,
+        num_lines=kept.num_lines,
+        messages=messages,
+        num_more_messages=kept.num_hits_passed,
+        clues=_first_of(clue for window in searched for clue in find_clues(window.text, window.first_line)),
+        facts=_facts(searched),
+        shapes=tuple(dict.fromkeys(shape for text in texts for shape in find_shapes(text))),
+        claims=check_claims(searched[0]) if searched else (),
+        first_failing_rank=_first_rank(texts, messages),
+        command=find_command(texts),
+    )
+
+
+def _searched(kept: Windows) -> list[Window]:
+    """The head, and windows as far as they are not in it; the last come before those in the middle."""
+    head = Window(text=kept.head, first_line=1)
+    seen_lines = kept.head.count("\n")
+    windows = [window for window in kept.in_order() if window.first_line + window.text.count("\n") > seen_lines]
+    chosen, size = [head], len(kept.head)
+    for window in (*windows[:2], *reversed(windows[2:])):
+        size += len(window.text)
+        if size <= MAX_SEARCHED:
+            chosen.append(window)
+    return chosen
+
+
+def _facts(windows: Iterable[Window]) -> tuple[Fact, ...]:
+    """Each name and value once, where it stands first."""
+    found: dict[tuple[str, int], Fact] = {}
+    for window in windows:
+        for fact in find_facts(window.text, window.first_line):
+            found.setdefault((fact.name, fact.value), fact)
+    return tuple(found.values())[:MAX_FACTS]
+
+
+def _first_of(clues: Iterable[Clue]) -> tuple[Clue, ...]:
+    found: dict[str, Clue] = {}
+    for clue in clues:
+        found.setdefault(clue.slug, clue)
+    return tuple(found.values())
+
+
+def _first_rank(texts: list[str], messages: tuple[OomMessage, ...]) -> int | None:
+    """The rank that failed first: torchrun says it, else the first message with a rank stands first."""
+    named = next((int(match[1]) for text in texts if (match := _ROOT_CAUSE.search(text))), None)
+    if named is not None:
+        return named
+    return next((message.rank for message in messages if message.rank is not None and not message.is_warning), None)
+
+
+def _unrepeated(messages: list[OomMessage]) -> tuple[OomMessage, ...]:
+    """Python prints an exception again in every log that it passes: one is enough."""
+    kept: list[OomMessage] = []
+    for message in messages:
+        if not any(is_same(message, earlier) for earlier in kept[-20:]):
+            kept.append(message)
+    return tuple(kept)
+
+
+def as_utf8(stream: BinaryIO) -> BinaryIO:
+    """`stream` unpacked if it is gzip, and as UTF-8 if it is UTF-16, as PowerShell writes what is redirected."""
+    buffered = io.BufferedReader(stream) if isinstance(stream, io.RawIOBase) else stream
+    start = _peek(buffered)
+    if start.startswith(b"\x1f\x8b"):
+        return as_utf8(io.BufferedReader(gzip.GzipFile(fileobj=buffered)))
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return codecs.EncodedFile(buffered, "utf-8", "utf-16", errors="replace")
+    return buffered
+
+
+def _peek(stream: BinaryIO) -> bytes:
+    peek = getattr(stream, "peek", None)
+    return peek(2)[:2] if peek else b""

@@ -1,0 +1,82 @@
+"""Where in the person's code a message came from: the traceback before it, and the last step that the log counted."""
+
+import re
+from typing import Any
+
+from peaksight.records import Phase
+
+_FRAME = re.compile(r'File "([^"\n]{1,400})", line (\d{1,7}), in ([^\n]{1,120})(?:\n(?!\s*File ")([^\n]{0,300}))?')
+_NOTEBOOK_FRAME = re.compile(r"(?:Cell In\[\d+\], line (\d+)|<ipython-input-\d+-\w+> in ([^\n]{1,80}))")
+_LIBRARY = re.compile(
+    r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python3|^<(?:frozen|string|__array)|[/\\]torch[/\\](?:nn|optim"
+    r"|autograd|utils|cuda|_)"
+    r"|[/\\](?:transformers|accelerate|deepspeed|pytorch_lightning|lightning|peft|diffusers|jax|flax|haiku)[/\\]"
+)
+_START = re.compile(r"Traceback \(most recent call last\)")
+_MAX_TRACEBACK = 24 << 10
+_NUM_FRAMES = 60
+
+# The phase by the functions on the stack, the first that matches from the outermost kind inwards.
+_PHASES = (
+    (Phase.SAVE, re.compile(r"save_pretrained|_save_checkpoint|save_checkpoint|_save\b|state_dict\b|torch\.save"
+    r"|gather_full")),
+    (Phase.EVALUATION, re.compile(
+        r"evaluat|prediction_step|prediction_loop|validat|\bpredict\b|nested_concat|pad_across_processes|test_epoch"
+        r"|\beval_|run_eval"
+    )),
+    (Phase.OPTIMIZER, re.compile(r"_init_group|optimizer_step|exp_avg|_single_tensor_|_multi_tensor_|[/\\]optim[/\\]"
+    r"|optimizer\.step")),
+    (Phase.BACKWARD, re.compile(r"run_backward|autograd[/\\]__init__|\.backward\(|in backward\b|_engine_run"
+    r"|autograd\.grad\(")),
+    (Phase.FORWARD, re.compile(r"\bforward\b|_call_impl|_wrapped_call|training_step|compute_loss|loss = ")),
+    (Phase.INIT, re.compile(
+        r"from_pretrained|load_state_dict|torch\.load|\.cuda\(|\.to\(|in _apply|in to\b|in cuda\b|__init__"
+        r"|load_checkpoint"
+        r"|prepare_model|_load_|deserialize"
+    )),
+)  # fmt: skip
+
+_STEP = re.compile(
+    r"(?:\b(?:global[_ ]?step|step|iter(?:ation)?|it|batch|update)s?\b[ :=#\[]{1,4}(\d{1,9})|(?<=["
+    r"|\s])(\d{1,9})/\d{1,9} \[\d)",
+    re.IGNORECASE,
+)
+_STEP_REACH = 6000
+
+
+def place_of(before: str, body: str) -> dict[str, Any]:
+    """`at`, `phase` and `frames` of a message, from the text before it and the message itself."""
+    traceback = _last_traceback(before)
+    frames = list(_FRAME.finditer(traceback))[-_NUM_FRAMES:]
+    own = [match for match in frames if not _LIBRARY.search(match[1])]
+    at = f"{_base(own[-1][1])}:{own[-1][2]}" if own else ""
+    words = "\n".join(f"{match[1]} in {match[3]} {match[4] or ''}" for match in frames)
+    shown = tuple(f"{_base(match[1])}:{match[2]} in {match[3].strip()}: {(match[4] or '').strip()}" for match in frames)
+    return {"at": at, "phase": phase_of(words or _hint(body)), "frames": shown[-12:]}
+
+
+def _base(path: str) -> str:
+    return re.split(r"[/\\]", path)[-1]
+
+
+def _hint(body: str) -> str:
+    """Where there is no traceback, what the message itself calls."""
+    return " ".join(re.findall(r"in \w+(?:\.\w+)*\(?|\[\[Node: [^\]\n]{1,200}", body))[:400]
+
+
+def phase_of(words: str) -> Phase | None:
+    """The phase that the functions on a stack belong to, None where they tell none."""
+    return next((phase for phase, pattern in _PHASES if pattern.search(words)), None)
+
+
+def _last_traceback(before: str) -> str:
+    """The frames right before a message: those behind the last "Traceback", or the last frames at all."""
+    near = before[-_MAX_TRACEBACK:]
+    starts = [match.end() for match in _START.finditer(near)]
+    return near[starts[-1] :] if starts else near[-8000:]
+
+
+def step_before(text: str) -> int | None:
+    """The last step that a progress bar or a log line counted before a message."""
+    found = list(_STEP.finditer(text[-_STEP_REACH:]))
+    return int(next(group for group in found[-1].groups() if group)) if found else None

@@ -1,0 +1,174 @@
+"""What a log says, and what follows from it: the records of `peaksight read`, whose JSON has these field names."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from peaksight.records.capture import Phase
+
+
+class Memory(StrEnum):
+    """Which memory ran out. A device's figures say nothing of the host's, and the other way around."""
+
+    DEVICE = "device"
+    HOST = "host"
+    SHARED = "shared"
+    KERNEL = "kernel"
+    UNKNOWN = "unknown"
+
+
+class Confidence(StrEnum):
+    """How far the text decides a cause: by itself, as the best reading of it, or as one of several."""
+
+    CERTAIN = "certain"
+    LIKELY = "likely"
+    POSSIBLE = "possible"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One number as printed. `bytes` is None for a sentinel such as 2^64; `margin_bytes` is half the last digit."""
+
+    name: str
+    printed: str
+    bytes: int | None
+    margin_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessUse:
+    """Memory of one process as the message or nvidia-smi prints it; `device` is the index nvidia-smi gives."""
+
+    pid: int
+    bytes: int
+    printed: str
+    device: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OomMessage:
+    """One message about memory.
+
+    `dialect` names the grammar that it follows, `is_warning` a message that ended nothing. `line` counts from 1, `rank`
+    is None where the text names none. Sizes not printed are None; all printed ones are in `figures`, also those without
+    a field. `idle_bytes` is what the allocator keeps beside what tensors use, `process_bytes` the whole process,
+    `limit_bytes` a cap that somebody set. `at` is the person's own innermost line, `shape` that of the tensor.
+    """
+
+    dialect: str
+    framework: str
+    memory: Memory
+    line: int
+    text: str
+    is_warning: bool = False
+    rank: int | None = None
+    device: str = ""
+    requested_bytes: int | None = None
+    capacity_bytes: int | None = None
+    free_bytes: int | None = None
+    allocated_bytes: int | None = None
+    reserved_bytes: int | None = None
+    idle_bytes: int | None = None
+    process_bytes: int | None = None
+    limit_bytes: int | None = None
+    figures: tuple[Figure, ...] = ()
+    processes: tuple[ProcessUse, ...] = ()
+    at: str = ""
+    phase: Phase | None = None
+    step: int | None = None
+    shape: str = ""
+    frames: tuple[str, ...] = ()
+
+    def figure(self, name: str) -> Figure | None:
+        """The first figure called `name`, None where the message does not print it."""
+        return next((figure for figure in self.figures if figure.name == name), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clue:
+    """Words in the log that point to a mechanism: `slug` names it, `quote` is the line."""
+
+    slug: str
+    quote: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """A number of the job that the log states, as `batch` 8."""
+
+    name: str
+    value: int
+    quote: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One line of arithmetic over printed figures; `holds` is False for figures that cannot be true together."""
+
+    name: str
+    text: str
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """A tensor whose bytes are the requested size, within the rounding of the allocator and of the printed figure."""
+
+    what: str
+    shape: tuple[int, ...]
+    element_bytes: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """Why it probably happened: `kind` is the slug of the mechanism, `try_first` what to do about it."""
+
+    kind: str
+    title: str
+    confidence: Confidence
+    evidence: tuple[str, ...]
+    try_first: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEvidence:
+    """What a log contains, before anything is concluded. `num_more_messages` were counted and not read."""
+
+    sources: tuple[str, ...]
+    num_bytes: int = 0
+    num_lines: int = 0
+    messages: tuple[OomMessage, ...] = ()
+    num_more_messages: int = 0
+    clues: tuple[Clue, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    shapes: tuple[tuple[int, ...], ...] = ()
+    claims: tuple[Check, ...] = ()
+    first_failing_rank: int | None = None
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The answer of `peaksight read`, which its `--json` prints.
+
+    `decided` says whether the text decides the cause; if not, `causes` are what such a text often comes from.
+    """
+
+    schema: str
+    sources: tuple[str, ...]
+    happened: str
+    decided: bool
+    causes: tuple[Cause, ...]
+    checks: tuple[Check, ...]
+    fits: tuple[Fit, ...]
+    cannot_tell: tuple[str, ...]
+    run_next: str
+    first_failing_rank: int | None
+    messages: tuple[OomMessage, ...]
+    num_more_messages: int
+    clues: tuple[Clue, ...]
+    facts: tuple[Fact, ...]
+    num_lines: int
+    num_bytes: int

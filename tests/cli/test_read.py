@@ -1,0 +1,73 @@
+"""`peaksight read`, as a command."""
+
+import json
+import subprocess
+import sys
+
+MESSAGE = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 270.00 MiB. GPU 6 has a total capacity of 23.65 GiB "
+    "of which 208.06 MiB is free. Process 2271801 has 23.44 GiB memory in use. Of the allocated memory 22.87 GiB is "
+    "allocated by PyTorch, and 6.23 MiB is reserved by PyTorch but unallocated.\n"
+)
+
+
+def test_a_log_on_stdin():
+    """The page begins with what happened."""
+    done = subprocess.run(
+        [sys.executable, "-m", "peaksight", "read", "-"], input=MESSAGE, capture_output=True, text=True, timeout=60
+    )
+
+    assert done.returncode == 0
+    assert done.stdout.startswith("Card 6 ran out of memory, asked for 270.00 MiB")
+    assert done.stderr == ""
+
+
+def test_json_is_alone_on_stdout(peaksight, tmp_path):
+    """With `--json -`; the message is in it with its bytes."""
+    (tmp_path / "train.log").write_text(f"step 1\n[rank6]: {MESSAGE}")
+    done = peaksight("read", "--json", "-", "train.log")
+    reading = json.loads(done.stdout)
+
+    assert done.returncode == 0
+    assert (reading["messages"][0]["requested_bytes"], reading["first_failing_rank"]) == (270 << 20, 6)
+
+
+def test_several_logs(peaksight, tmp_path):
+    """One page each, those that say nothing left out; the JSON is an array."""
+    for name in ("a.log", "b.log"):
+        (tmp_path / name).write_text(MESSAGE)
+    (tmp_path / "c.log").write_text("fine\n")
+    done = peaksight("read", "a.log", "b.log", "c.log", "--json", "all.json")
+
+    assert done.stdout.count("Card 6 ran out of memory") == 2
+    assert [reading["sources"] for reading in json.loads((tmp_path / "all.json").read_text())] == [["a.log"], ["b.log"]]
+
+
+def test_a_log_without_memory(peaksight, tmp_path):
+    """One sentence and exit 2."""
+    (tmp_path / "train.log").write_text("step 1 loss 2.3\n" * 1000)
+    done = peaksight("read", "train.log")
+
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == "peaksight: train.log: nothing about memory that peaksight knows.\n"
+
+
+def test_a_file_that_does_not_exist(peaksight):
+    """One sentence and exit 2."""
+    done = peaksight("read", "nowhere.log")
+
+    assert done.returncode == 2
+    assert "Can't read nowhere.log: No such file or directory" in done.stderr
+
+
+def test_reading_a_log_imports_no_torch(tmp_path):
+    """A log is read where torch is not installed."""
+    (tmp_path / "train.log").write_text(MESSAGE)
+    code = (
+        "import sys; from peaksight.cli import main; main(['read', 'train.log']); "
+        "print(sorted({'torch', 'jax', 'numpy'} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+
+    assert done.stderr.strip() == "[]"
