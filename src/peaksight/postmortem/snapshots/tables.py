@@ -1,0 +1,207 @@
+"""The events, blocks and stacks of a snapshot as columns, filled while it is read."""
+
+from array import array
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import Any, Final, NamedTuple
+
+from peaksight.postmortem.snapshots.plain_opcodes import Malformed
+
+NO_STACK: Final = -1
+
+
+class Did(IntEnum):
+    """The actions of trace entries that change what is alive or reserved, and the one that failed."""
+
+    OTHER = 0
+    ALLOC = 1
+    FREE_REQUESTED = 2
+    FREE_COMPLETED = 3
+    SEGMENT_ALLOC = 4
+    SEGMENT_FREE = 5
+    OOM = 6
+
+
+_ACTIONS: Final[dict[Any, int]] = {
+    "alloc": Did.ALLOC,
+    "free_requested": Did.FREE_REQUESTED,
+    "free_completed": Did.FREE_COMPLETED,
+    "segment_alloc": Did.SEGMENT_ALLOC,
+    "segment_map": Did.SEGMENT_ALLOC,
+    "segment_free": Did.SEGMENT_FREE,
+    "segment_unmap": Did.SEGMENT_FREE,
+    "oom": Did.OOM,
+}
+
+
+class Frame(NamedTuple):
+    """One frame of a stack."""
+
+    filename: str
+    line: int
+    name: str
+
+
+class Event(NamedTuple):
+    """One trace entry: `address` is the free bytes of the device for OOM, `stack` a number in `Stacks`."""
+
+    action: int
+    address: int
+    nbytes: int
+    stream: int
+    stack: int
+    time_us: int
+
+
+class Block(NamedTuple):
+    """One block of a segment; `address` is None in formats before torch 2.1."""
+
+    address: int | None
+    nbytes: int
+    requested_bytes: int
+    is_active: bool
+    is_allocated: bool
+    stack: int
+
+
+class Annotation(NamedTuple):
+    """Where the script, or torch, began or ended what it calls `name`."""
+
+    name: str
+    stage: str
+    device: int
+    time_us: int
+
+
+class Stacks:
+    """Every different stack once, innermost frame first, under its number."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self.frames: list[Frame] = []
+        self.stacks: list[tuple[int, ...]] = []
+        self._numbers: dict[tuple[int, ...], int] = {}
+        self._frame_numbers: dict[Frame, int] = {}
+        # By identity; what is known is kept, so that no other object takes its place.
+        self._known: dict[int, tuple[int, Any]] = {}
+
+    def number(self, frames: Any) -> int:
+        """The number of a list of frames; NO_STACK for None."""
+        if frames is None:
+            return NO_STACK
+        known = self._known.get(id(frames))
+        if known is None:
+            numbers = tuple(map(self._frame_number, _checked(frames, list)))
+            known = self._known[id(frames)] = self._numbered(numbers), frames
+        return known[0]
+
+    def of(self, number: int) -> tuple[Frame, ...]:
+        """The frames of a stack."""
+        return () if number == NO_STACK else tuple(self.frames[frame] for frame in self.stacks[number])
+
+    def _numbered(self, numbers: tuple[int, ...]) -> int:
+        if numbers not in self._numbers:
+            self._numbers[numbers] = len(self.stacks)
+            self.stacks.append(numbers)
+        return self._numbers[numbers]
+
+    def _frame_number(self, told: Any) -> int:
+        known = self._known.get(id(told))
+        if known is None:
+            known = self._known[id(told)] = self._of_frame(_checked(told, dict)), told
+        return known[0]
+
+    def _of_frame(self, told: dict[str, Any]) -> int:
+        frame = Frame(_checked(told["filename"], str), _checked(told["line"], int), _checked(told["name"], str))
+        if frame not in self._frame_numbers:
+            self._frame_numbers[frame] = len(self.frames)
+            self.frames.append(frame)
+        return self._frame_numbers[frame]
+
+
+class Trace:
+    """The events of one device, in order."""
+
+    def __init__(self, stacks: Stacks) -> None:
+        """None yet; `stacks` has those of all devices."""
+        self._stacks = stacks
+        self._streams: dict[int, int] = {}
+        self._actions = array("b")
+        self._columns = tuple(array(kind) for kind in "Qqqiq")
+
+    def __len__(self) -> int:
+        return len(self._actions)
+
+    def __iter__(self) -> Iterator[Event]:
+        return map(Event, self._actions, *self._columns)
+
+    def extend(self, items: list[Any]) -> None:
+        """Append trace entries as torch has them."""
+        address, nbytes, stream, stack, time_us = (column.append for column in self._columns)
+        actions, numbers, streams = self._actions.append, self._stacks.number, self._streams
+        for item in items:
+            actions(_ACTIONS.get(item["action"], Did.OTHER))
+            # cudaMalloc, free memory for `oom`, nothing for `snapshot` in some releases.
+            address(item.get("addr") or item.get("device_free") or 0)
+            nbytes(item.get("size", 0))
+            stream(streams.setdefault(item.get("stream", 0), len(streams)))
+            stack(numbers(item.get("frames")))
+            time_us(item.get("time_us", 0))
+
+
+class TableSink:
+    """Turns the items of a snapshot's lists into rows of the tables above, by what they look like."""
+
+    def __init__(self) -> None:
+        """Nothing taken yet."""
+        self.stacks = Stacks()
+        self.annotations: list[Annotation] = []
+
+    def take(self, target: list[Any], items: list[Any]) -> bool:
+        """Take trace entries, blocks and annotations; `target` then has one Trace, or one Block each."""
+        first = items[0]
+        if type(first) is not dict:
+            return False
+        if "action" in first:
+            if not target:
+                target.append(Trace(self.stacks))
+            _checked(target[0], Trace).extend(items)
+            return True
+        if "state" in first:
+            target.extend(map(self._block, items))
+            return True
+        if "stage" in first and "time_us" in first:
+            self.annotations += map(_annotation, items)
+            return True
+        return False
+
+    def _block(self, told: dict[str, Any]) -> Block:
+        """Before torch 2.1 a block has a `history`, whose first entry is the latest."""
+        latest = (told.get("history") or [{}])[0]
+        size = _checked(told["size"], int)
+        requested = told.get("requested_size", latest.get("real_size", size))
+        frames = told["frames"] if "frames" in told else latest.get("frames")
+        return Block(
+            address=told.get("address", latest.get("addr")),
+            nbytes=size,
+            requested_bytes=_checked(requested, int),
+            is_active=told["state"] != "inactive",
+            is_allocated=told["state"] == "active_allocated",
+            stack=self.stacks.number(frames),
+        )
+
+
+def _annotation(told: dict[str, Any]) -> Annotation:
+    return Annotation(
+        _checked(told["name"], str),
+        _checked(told["stage"], str),
+        _checked(told.get("device", 0), int),
+        _checked(told["time_us"], int),
+    )
+
+
+def _checked(value: Any, kind: type) -> Any:
+    """`value`, which must be of `kind`."""
+    if not isinstance(value, kind):
+        raise Malformed(f"it has a {type(value).__name__} where a snapshot has a {kind.__name__}")
+    return value
