@@ -29,5 +29,9 @@ class CaptureFileError(PeaksightError):
     """A capture or trace file cannot be read."""
 
 
+class SnapshotError(PeaksightError):
+    """A memory snapshot cannot be read, or holds what no snapshot does."""
+
+
 class AllocatorSettingsError(PeaksightError):
     """A setting of the caching allocator that is unknown or not simulated."""

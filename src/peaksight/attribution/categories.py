@@ -12,6 +12,7 @@ _OF_ROLE = {
     Role.INPUT: Category.INPUT,
     Role.WORKSPACE: Category.WORKSPACE,
     Role.COMMUNICATION: Category.COMMUNICATION,
+    Role.UNKNOWN: Category.OTHER,
 }
 
 

@@ -1,4 +1,4 @@
-"""Logs and error text -> records: what was said about memory, in every dialect, and what the log says of the job."""
+"""What is left of a run that failed, as records: logs and error text (`read_log`), and memory snapshots (`snapshots`)."""
 
 from peaksight.postmortem.log import read_log
 

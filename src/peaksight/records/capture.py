@@ -17,7 +17,10 @@ class Phase(StrEnum):
 
 
 class Role(StrEnum):
-    """What a storage turned out to be for: a fact seen during the run, not a conclusion."""
+    """What a storage turned out to be for: a fact seen during the run, not a conclusion.
+
+    Of one that is UNMARKED the lifetime tells more; nothing tells of one that is UNKNOWN.
+    """
 
     PARAMETER = "parameter"
     GRADIENT = "gradient"
@@ -27,6 +30,7 @@ class Role(StrEnum):
     WORKSPACE = "workspace"
     COMMUNICATION = "communication"
     UNMARKED = "unmarked"
+    UNKNOWN = "unknown"
 
 
 class Action(StrEnum):
@@ -195,8 +199,8 @@ class Capture:
 
     `allocations` are in order of birth. `peak_tick` is the tick of the first allocation that reached
     `peak_allocated_bytes`. `finished` says why the run ended: `script` (its end), `steady` (two steps alike),
-    `steps` (as many as asked), `unsteady` (twenty steps that never agree), or one of `WITHOUT_ANSWER`: `interrupted`,
-    `failed`, `untrained` (its end, but no optimizer ever stepped).
+    `steps` (as many as asked), `unsteady` (twenty steps that never agree), `recorded` (a snapshot of a real run), or
+    one of `WITHOUT_ANSWER`: `interrupted`, `failed`, `untrained` (its end, but no optimizer ever stepped).
 
     `calls` are in order of their ticks, and `failures` in theirs; `fatal` is the index of the failure that ended the
     run, None if the script got over all of them. `outside_bytes` is the most that the process held outside the

@@ -202,21 +202,20 @@ def _set(reader: "PlainPickleReader", at: int) -> int:
 
 _Handler = Callable[["PlainPickleReader", int], int]
 
-HANDLERS: Final[dict[int, _Handler]] = {
-    ord(opcode): handler
-    for opcode, handler in {
-        **{"\x80": _protocol, "\x95": _frame},
-        **{"N": partial(_constant, None), "\x88": partial(_constant, True), "\x89": partial(_constant, False)},
-        **{"I": _int_line, "L": _long_line, "\x8b": _long4, "F": _float_line, "G": _binary_float},
-        **{"V": _unicode_line, "X": partial(_text, 4), "\x8d": partial(_text, 8)},
-        **{"C": partial(_bytes, 1), "B": partial(_bytes, 4), "\x8e": partial(_bytes, 8)},
-        **{"t": _tuple, ")": partial(_constant, ()), "\x85": partial(_short_tuple, 1)},
-        **{"\x86": partial(_short_tuple, 2), "\x87": partial(_short_tuple, 3)},
-        **{"l": _list, "d": _dict, "a": _append, "s": _set_item},
-        **{"g": _get_line, "p": _put_line, "q": partial(_put, 1), "r": partial(_put, 4)},
-        **{"c": _global, "\x93": _stack_global},
-        **dict.fromkeys(("R", "b", "i", "o", "\x81", "\x92", "\x82", "\x83", "\x84"), _code),
-        **dict.fromkeys(("P", "Q", "\x97", "\x98"), _outside),
-        **dict.fromkeys(("\x8f", "\x90", "\x91", "\x96"), _set),
-    }.items()
+_BY_OPCODE: dict[str, _Handler] = {
+    **{"\x80": _protocol, "\x95": _frame},
+    **{"N": partial(_constant, None), "\x88": partial(_constant, True), "\x89": partial(_constant, False)},
+    **{"I": _int_line, "L": _long_line, "\x8b": _long4, "F": _float_line, "G": _binary_float},
+    **{"V": _unicode_line, "X": partial(_text, 4), "\x8d": partial(_text, 8)},
+    **{"C": partial(_bytes, 1), "B": partial(_bytes, 4), "\x8e": partial(_bytes, 8)},
+    **{"t": _tuple, ")": partial(_constant, ()), "\x85": partial(_short_tuple, 1)},
+    **{"\x86": partial(_short_tuple, 2), "\x87": partial(_short_tuple, 3)},
+    **{"l": _list, "d": _dict, "a": _append, "s": _set_item},
+    **{"g": _get_line, "p": _put_line, "q": partial(_put, 1), "r": partial(_put, 4)},
+    **{"c": _global, "\x93": _stack_global},
+    **dict.fromkeys(("R", "b", "i", "o", "\x81", "\x92", "\x82", "\x83", "\x84"), _code),
+    **dict.fromkeys(("P", "Q", "\x97", "\x98"), _outside),
+    **dict.fromkeys(("\x8f", "\x90", "\x91", "\x96"), _set),
 }
+
+HANDLERS: Final = {ord(opcode): handler for opcode, handler in _BY_OPCODE.items()}

@@ -1,7 +1,7 @@
 """The events, blocks and stacks of a snapshot as columns, filled while it is read."""
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
@@ -19,7 +19,9 @@ class Did(IntEnum):
     FREE_COMPLETED = 3
     SEGMENT_ALLOC = 4
     SEGMENT_FREE = 5
-    OOM = 6
+    SEGMENT_MAP = 6
+    SEGMENT_UNMAP = 7
+    OOM = 8
 
 
 _ACTIONS: Final[dict[Any, int]] = {
@@ -27,9 +29,9 @@ _ACTIONS: Final[dict[Any, int]] = {
     "free_requested": Did.FREE_REQUESTED,
     "free_completed": Did.FREE_COMPLETED,
     "segment_alloc": Did.SEGMENT_ALLOC,
-    "segment_map": Did.SEGMENT_ALLOC,
+    "segment_map": Did.SEGMENT_MAP,
     "segment_free": Did.SEGMENT_FREE,
-    "segment_unmap": Did.SEGMENT_FREE,
+    "segment_unmap": Did.SEGMENT_UNMAP,
     "oom": Did.OOM,
 }
 
@@ -91,7 +93,7 @@ class Stacks:
             return NO_STACK
         known = self._known.get(id(frames))
         if known is None:
-            numbers = tuple(map(self._frame_number, _checked(frames, list)))
+            numbers = tuple(map(self._frame_number, checked(frames, list)))
             known = self._known[id(frames)] = self._numbered(numbers), frames
         return known[0]
 
@@ -108,11 +110,11 @@ class Stacks:
     def _frame_number(self, told: Any) -> int:
         known = self._known.get(id(told))
         if known is None:
-            known = self._known[id(told)] = self._of_frame(_checked(told, dict)), told
+            known = self._known[id(told)] = self._of_frame(checked(told, dict)), told
         return known[0]
 
     def _of_frame(self, told: dict[str, Any]) -> int:
-        frame = Frame(_checked(told["filename"], str), _checked(told["line"], int), _checked(told["name"], str))
+        frame = Frame(checked(told["filename"], str), checked(told["line"], int), checked(told["name"], str))
         if frame not in self._frame_numbers:
             self._frame_numbers[frame] = len(self.frames)
             self.frames.append(frame)
@@ -130,10 +132,25 @@ class Trace:
         self._columns = tuple(array(kind) for kind in "Qqqiq")
 
     def __len__(self) -> int:
+        """How many."""
         return len(self._actions)
 
     def __iter__(self) -> Iterator[Event]:
+        """The first one first."""
         return map(Event, self._actions, *self._columns)
+
+    def __reversed__(self) -> Iterator[Event]:
+        """The last one first."""
+        return map(Event, *map(reversed, (self._actions, *self._columns)))
+
+    @property
+    def times_us(self) -> Sequence[int]:
+        """When each event was, in microseconds since the epoch; 0 where the release does not tell."""
+        return self._columns[4]
+
+    def has(self, action: Did) -> bool:
+        """Whether any event is an `action`."""
+        return action in self._actions
 
     def extend(self, items: list[Any]) -> None:
         """Append trace entries as torch has them."""
@@ -165,7 +182,7 @@ class TableSink:
         if "action" in first:
             if not target:
                 target.append(Trace(self.stacks))
-            _checked(target[0], Trace).extend(items)
+            checked(target[0], Trace).extend(items)
             return True
         if "state" in first:
             target.extend(map(self._block, items))
@@ -178,13 +195,13 @@ class TableSink:
     def _block(self, told: dict[str, Any]) -> Block:
         """Before torch 2.1 a block has a `history`, whose first entry is the latest."""
         latest = (told.get("history") or [{}])[0]
-        size = _checked(told["size"], int)
+        size = checked(told["size"], int)
         requested = told.get("requested_size", latest.get("real_size", size))
         frames = told["frames"] if "frames" in told else latest.get("frames")
         return Block(
             address=told.get("address", latest.get("addr")),
             nbytes=size,
-            requested_bytes=_checked(requested, int),
+            requested_bytes=checked(requested, int),
             is_active=told["state"] != "inactive",
             is_allocated=told["state"] == "active_allocated",
             stack=self.stacks.number(frames),
@@ -193,14 +210,14 @@ class TableSink:
 
 def _annotation(told: dict[str, Any]) -> Annotation:
     return Annotation(
-        _checked(told["name"], str),
-        _checked(told["stage"], str),
-        _checked(told.get("device", 0), int),
-        _checked(told["time_us"], int),
+        checked(told["name"], str),
+        checked(told["stage"], str),
+        checked(told.get("device", 0), int),
+        checked(told["time_us"], int),
     )
 
 
-def _checked(value: Any, kind: type) -> Any:
+def checked(value: Any, kind: type) -> Any:
     """`value`, which must be of `kind`."""
     if not isinstance(value, kind):
         raise Malformed(f"it has a {type(value).__name__} where a snapshot has a {kind.__name__}")

@@ -1,0 +1,139 @@
+"""What a stack tells: the person's line, and what part of training it belongs to.
+
+The rule of virtual_gpu/source_lines.py, for stacks of another machine: what is a library is told by its path.
+"""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from itertools import takewhile
+
+from peaksight.postmortem.snapshots.tables import Frame
+from peaksight.records import Phase
+
+_LIBRARY = re.compile(r"(?:.*/)?(?:site-packages|dist-packages|lib/python\d[\d.]*)/(?P<name>.+)")
+# A source tree of torch, as developers have; and what its compiler writes.
+_TORCH = re.compile(r".*/(?P<name>torch/(?:nn|optim|autograd|utils|amp|distributed|_[a-z]\w*|fx)/.+|torch/\w+\.py)")
+_COMPILED = re.compile(r".*/torchinductor_\w+/(?P<name>.+)")
+# Frames that every operation passes through: they say nothing about where it came from.
+_PLUMBING = (
+    "torch/_ops.py",
+    "torch/_subclasses/",
+    "torch/_library/",
+    "torch/_compile.py",
+    "torch/_dynamo/",
+    "torch/overrides.py",
+    "torch/utils/_contextlib.py",
+    "torch/utils/_stats.py",
+)
+_MODULE = "torch/nn/modules/module.py"
+_NOTEBOOK_CELL = re.compile(r"<ipython-input-\d+-\w+>|.*/ipykernel_\d+/\d+\.py")
+# Where a thread of Python begins; the thread of the backward pass begins in torch, or has no frame.
+_THREAD_STARTS = ("<module>", "_bootstrap", "_run_module_as_main")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What is known from one stack.
+
+    `source` is the innermost frame of the person as file and line, `library` the innermost library frame (`torch/...`),
+    both None where there is none. `phase` is None where the stack decides nothing.
+    """
+
+    source: tuple[str, int] | None = None
+    library: str = ""
+    script: str = ""
+    phase: Phase | None = None
+    runs_module: bool = False
+    makes_parameters: bool = False
+    without_grad: bool = False
+
+
+def place_of(frames: tuple[Frame, ...]) -> Place:
+    """What `frames`, innermost first, tell; an empty stack is the thread of a backward pass."""
+    if not frames:
+        return Place(phase=Phase.BACKWARD)
+    known = [(frame, _library_name(frame.filename)) for frame in frames]
+    python = [(frame, name) for frame, name in known if _is_python(frame)]
+    calls = {(name, frame.name) for frame, name in python if name is not None}
+    own = [frame for frame, name in python if name is None]
+    below = takewhile(lambda call: call[1] is not None, python)
+    libraries = (f"{name}:{frame.line}" for frame, name in below if name and not name.startswith(_PLUMBING))
+    return Place(
+        source=(own[0].filename, own[0].line) if own else None,
+        library=next(libraries, ""),
+        script=own[-1].filename if own and own[-1].name == "<module>" else "",
+        phase=_phase(python, calls),
+        runs_module=any(name == _MODULE and "_call_impl" in called for name, called in calls),
+        makes_parameters=_makes_parameters(calls),
+        without_grad=("torch/utils/_contextlib.py", "decorate_context") in calls,
+    )
+
+
+def script_folder(places: Iterable[Place]) -> str:
+    """The folder of the script that most stacks begin in, or empty."""
+    found = Counter(place.script for place in places if place.script)
+    return os.path.dirname(found.most_common(1)[0][0]) if found else ""
+
+
+def source_text(source: tuple[str, int] | None, folder: str) -> str:
+    """`train.py:88`, relative to the script's folder where it is below it."""
+    if source is None:
+        return ""
+    filename, line = source
+    return f"{filename.removeprefix(folder + '/') if folder else filename}:{line}"
+
+
+def _phase(python: list[tuple[Frame, str | None]], calls: set[tuple[str, str]]) -> Phase | None:
+    names = {name for name, _ in calls}
+    if not python or any(name.startswith("torch/autograd/") and "backward" in called for name, called in calls):
+        return Phase.BACKWARD
+    if any(name.startswith("torch/optim/") and _is_step(name, called) for name, called in calls):
+        return Phase.OPTIMIZER
+    if ("torch/serialization.py", "save") in calls:
+        return Phase.SAVE
+    outermost, name = python[-1]
+    if outermost.name not in _THREAD_STARTS and name is not None and name.startswith("torch/") and names:
+        return Phase.BACKWARD
+    return None
+
+
+def _is_step(name: str, called: str) -> bool:
+    """Whether a function of torch/optim runs within `Optimizer.step`."""
+    is_step = called in ("step", "profile_hook_step", "_init_group", "wrapper", "_use_grad")
+    return is_step and not name.endswith(("lr_scheduler.py", "swa_utils.py"))
+
+
+def _makes_parameters(calls: set[tuple[str, str]]) -> bool:
+    """`Module.to` and its like, a layer's own `__init__`, and what transformers load."""
+    return any(
+        (name == _MODULE and called == "_apply")
+        or (name.startswith("torch/nn/modules/") and called == "__init__")
+        or (name.startswith("transformers/") and called == "from_pretrained")
+        for name, called in calls
+    )
+
+
+@cache
+def _library_name(filename: str) -> str | None:
+    """The name of a library's file below its packages, None for the person's own."""
+    path = filename.replace("\\", "/")
+    for pattern in (_LIBRARY, _COMPILED, _TORCH):
+        found = pattern.fullmatch(path)
+        if found is not None:
+            return found["name"]
+    is_own = not path.startswith("<") or _NOTEBOOK_CELL.fullmatch(path) is not None
+    return None if is_own else path
+
+
+@cache
+def _is_python_file(filename: str) -> bool:
+    return filename.endswith((".py", ".pyx")) or filename.startswith("<")
+
+
+def _is_python(frame: Frame) -> bool:
+    """With `stacks="all"` there are C++ frames between those of Python."""
+    return _is_python_file(frame.filename)
