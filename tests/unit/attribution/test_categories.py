@@ -16,10 +16,15 @@ def category_of(*, born, died=None, **about):
     return Categories(capture_of(allocation, steps=[step_of(1, 1, 20, [BACKWARD_AT])])).of(allocation)
 
 
-@pytest.mark.parametrize("role", [role for role in Role if role is not Role.UNMARKED])
+@pytest.mark.parametrize("role", [role for role in Role if role not in (Role.UNMARKED, Role.UNKNOWN)])
 def test_a_role_is_the_category(role):
     """What the run saw needs no conclusion."""
     assert category_of(born=1, role=role) == Category(role.value)
+
+
+def test_nothing_is_claimed_of_what_nothing_tells():
+    """However long it lived."""
+    assert category_of(born=5, died=12, role=Role.UNKNOWN) is Category.OTHER
 
 
 def test_what_the_forward_keeps_for_backward_is_an_activation():

@@ -140,10 +140,12 @@ class _Teller:
             return self._of_optimizer(born, died)
         if phase is Phase.BACKWARD and not place.runs_module:
             return self._of_backward(born, died)
+        if born == 0:
+            return Role.UNKNOWN
         forward = self._training.next_forward(born)
         if forward is not None and not place.runs_module and (died == ALIVE or died > forward):
             return Role.INPUT
-        return Role.UNKNOWN if born == 0 else Role.UNMARKED
+        return Role.UNMARKED
 
     def _is_workspace(self, born: int, died: int, requested: int) -> bool:
         """Whether it has the size of one, stays for good, and is no gradient: no parameter has that size."""

@@ -13,7 +13,7 @@ from peaksight.errors import SnapshotError
 from peaksight.postmortem.snapshots.plain_opcodes import Malformed
 from peaksight.postmortem.snapshots.plain_pickle import PlainPickleReader
 from peaksight.postmortem.snapshots.rewinding import Segment
-from peaksight.postmortem.snapshots.tables import Annotation, Block, Stacks, TableSink, Trace, checked
+from peaksight.postmortem.snapshots.tables import MOST_BYTES, Annotation, Block, Stacks, TableSink, Trace, checked
 
 _GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
 # How the containers of a snapshot begin in protocols 0 and 1, without a head.
@@ -78,14 +78,15 @@ def _loaded(snapshot: Any, sink: TableSink) -> Loaded:
         raise Malformed("it has neither segments nor traces of devices")
     segments: dict[int, list[Segment]] = {}
     for segment in checked(told.get("segments", []), list):
-        segments.setdefault(checked(segment.get("device", 0), int), []).append(_segment(segment))
+        device = checked(checked(segment, dict).get("device", 0), int)
+        segments.setdefault(device, []).append(_segment(segment))
     annotations: dict[int, list[Annotation]] = {}
     for annotation in sink.annotations:
         annotations.setdefault(annotation.device, []).append(annotation)
     settings = checked(told.get("allocator_settings", {}), dict)
     return Loaded(
         segments=segments,
-        traces={index: trace for index, (trace,) in _traces(told)},
+        traces=_traces(told),
         stacks=sink.stacks,
         annotations=annotations,
         settings=_settings(settings),
@@ -93,9 +94,14 @@ def _loaded(snapshot: Any, sink: TableSink) -> Loaded:
     )
 
 
-def _traces(told: dict[str, Any]) -> list[tuple[int, list[Any]]]:
-    traces = enumerate(checked(told.get("device_traces", []), list))
-    return [(index, trace) for index, trace in traces if checked(trace, list) and checked(trace[0], Trace)]
+def _traces(told: dict[str, Any]) -> dict[int, Trace]:
+    """Those with events, by device."""
+    found = {}
+    for index, trace in enumerate(checked(told.get("device_traces", []), list)):
+        if checked(trace, list):
+            found[index] = checked(trace[0], Trace)
+            found[index].check()
+    return found
 
 
 def _segment(told: dict[str, Any]) -> Segment:
@@ -106,9 +112,9 @@ def _segment(told: dict[str, Any]) -> Segment:
         blocks.append(checked(block, Block)._replace(address=address))
         address += block.nbytes
     size = checked(told["total_size"], int)
-    if size <= 0 or address - start > size:
-        raise Malformed("the blocks of a segment are larger than it is")
-    return Segment(start, size, bool(told.get("is_expandable", False)), told.get("stream", 0), tuple(blocks))
+    if not 0 < size < MOST_BYTES or not 0 <= start < 1 << 63 or address - start > size:
+        raise Malformed("one of its segments has an absurd size, or blocks larger than it is")
+    return Segment(start, size, bool(told.get("is_expandable", False)), tuple(blocks))
 
 
 def _settings(told: dict[str, Any]) -> Settings:

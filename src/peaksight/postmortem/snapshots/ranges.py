@@ -23,6 +23,8 @@ class Ranges:
 
     def add(self, start: int, nbytes: int, *, is_expandable: bool) -> None:
         """Add a range; what overlaps it was given back without a word and is taken out first."""
+        if nbytes <= 0:
+            return
         self.remove(start, nbytes)
         self.total_bytes += nbytes
         end = start + nbytes

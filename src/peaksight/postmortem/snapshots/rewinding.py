@@ -14,7 +14,6 @@ class Segment:
     address: int
     nbytes: int
     is_expandable: bool
-    stream: int
     blocks: tuple[Block, ...]
 
 

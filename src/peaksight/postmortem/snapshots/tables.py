@@ -8,6 +8,8 @@ from typing import Any, Final, NamedTuple
 from peaksight.postmortem.snapshots.plain_opcodes import Malformed
 
 NO_STACK: Final = -1
+# Far more than any device has.
+MOST_BYTES: Final = 1 << 48
 
 
 class Did(IntEnum):
@@ -143,6 +145,12 @@ class Trace:
         """The last one first."""
         return map(Event, *map(reversed, (self._actions, *self._columns)))
 
+    def check(self) -> None:
+        """Raise Malformed where a size is none."""
+        sizes = self._columns[1]
+        if sizes and not 0 <= min(sizes) <= max(sizes) < MOST_BYTES:
+            raise Malformed("one of its events has an absurd size")
+
     @property
     def times_us(self) -> Sequence[int]:
         """When each event was, in microseconds since the epoch; 0 where the release does not tell."""
@@ -196,12 +204,14 @@ class TableSink:
         """Before torch 2.1 a block has a `history`, whose first entry is the latest."""
         latest = (told.get("history") or [{}])[0]
         size = checked(told["size"], int)
-        requested = told.get("requested_size", latest.get("real_size", size))
+        requested = checked(told.get("requested_size", latest.get("real_size", size)), int)
+        if not 0 <= requested <= max(size, requested) < MOST_BYTES or size <= 0:
+            raise Malformed("one of its blocks has an absurd size")
         frames = told["frames"] if "frames" in told else latest.get("frames")
         return Block(
             address=told.get("address", latest.get("addr")),
             nbytes=size,
-            requested_bytes=checked(requested, int),
+            requested_bytes=requested,
             is_active=told["state"] != "inactive",
             is_allocated=told["state"] == "active_allocated",
             stack=self.stacks.number(frames),

@@ -19,7 +19,7 @@ Region = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """When the optimizers stepped, by first and last tick; when backward passes and the first forward of a step began."""
+    """When the optimizers stepped, by first and last tick; when backward passes and each first forward began."""
 
     optimizer_steps: tuple[Region, ...]
     backward_began: tuple[int, ...]

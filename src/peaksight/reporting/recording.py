@@ -1,0 +1,161 @@
+"""The page of `peaksight read` for a memory snapshot: what was alive, where, and what kept reserved memory."""
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from peaksight.records.recording import Fragmentation, Pin, RecordingReport
+from peaksight.reporting.bars import Glyphs, glyphs_for, share_bar
+from peaksight.reporting.recording_sentences import (
+    CANNOT_TELL,
+    failure_numbers,
+    fragmentation_numbers,
+    happened,
+    holders,
+    origin,
+    peak_numbers,
+    place_words,
+)
+from peaksight.reporting.rows import by_category
+from peaksight.reporting.sentences import blocks
+from peaksight.units import format_bytes
+
+NUM_HOLDERS = 10
+NUM_PINS = 8
+NUM_SEGMENTS = 5
+MAX_WIDTH = 120
+_LEVELS = " \u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
+_ASCII_LEVELS = " .:-=+*#@"
+
+
+def render_recording(report: RecordingReport, console: Console) -> None:
+    """Print `report` on `console`; what happened is the first line and, where no person looks, not wrapped."""
+    page = _Page(report, glyphs_for(console.encoding), min(console.width, MAX_WIDTH))
+    console.print(Text(happened(report), style="bold red" if report.oom else "bold"), soft_wrap=not console.is_terminal)
+    for title, body in page.sections():
+        console.print()
+        console.print(Text(title, style="bold"))
+        console.print(body, soft_wrap=False, width=page.width)
+    console.print()
+    console.print(Text(f" {page.glyphs.dot} ".join(origin(report)), style="dim"), soft_wrap=not console.is_terminal)
+
+
+class _Page:
+    """The sections of one report, laid out for one width."""
+
+    def __init__(self, report: RecordingReport, glyphs: Glyphs, width: int) -> None:
+        self.report = report
+        self.glyphs = glyphs
+        self.width = width
+
+    def sections(self) -> Iterator[tuple[str, RenderableType]]:
+        """Titles and bodies; a section without content is left out."""
+        report = self.report
+        if report.oom is not None:
+            yield "The failure", _numbers(failure_numbers(report.oom))
+        yield "The peak", _numbers(peak_numbers(report.peak))
+        if len(report.timeline) > 1:
+            yield "Allocated, over the recorded events", self._timeline()
+        if report.live_at_peak:
+            yield "Alive at the peak", self._categories()
+            yield "Largest holders", self._holders()
+        if report.fragmentation.unused_bytes:
+            when = "the failure" if report.fragmentation.at_failure else "the peak"
+            yield f"Reserved and not used, at {when}", _numbers(fragmentation_numbers(report))
+        if report.fragmentation.pins:
+            yield "What keeps it from being given back", self._pins(report.fragmentation)
+            yield "Largest segments that are partly free", _segments(report.fragmentation)
+        if report.other_devices:
+            yield "Other devices", self._other_devices()
+        yield CANNOT_TELL, _lines(report.cannot_tell)
+
+    def _timeline(self) -> Text:
+        """A line of characters, as high as what was allocated; the most of each part shows."""
+        levels = _ASCII_LEVELS if self.glyphs.full == "#" else _LEVELS
+        points = self.report.timeline
+        width = min(len(points), self.width - 2)
+        top = max(1, self.report.peak.allocated_bytes)
+        bounds = [len(points) * column // width for column in range(width + 1)]
+        most = (max(p.allocated_bytes for p in points[a:b]) for a, b in pairwise(bounds))
+        return Text(" " + "".join(levels[-(-size * (len(levels) - 1) // top)] for size in most), style="cyan")
+
+    def _categories(self) -> Table:
+        table = _table("<", "<", ">", ">", ">")
+        for row in by_category(self.report.live_at_peak):
+            bar = Text(share_bar(row.bytes, self.report.peak.allocated_bytes, 24, self.glyphs), style="cyan")
+            table.add_row(row.category_words, bar, *self._sizes(row.bytes), Text(blocks(row.count), style="dim"))
+        count = sum(holder.count for holder in self.report.live_at_peak)
+        total = self._sizes(self.report.peak.allocated_bytes)
+        table.add_row("total", "", *total, Text(blocks(count), style="dim"), style="bold")
+        return table
+
+    def _holders(self) -> Table:
+        rows = holders(self.report.live_at_peak)
+        table = _table(">", ">", "<", "<", ">", header=("bytes", "share", "category", "line", "blocks"))
+        for row in rows[:NUM_HOLDERS]:
+            place = Text(row.source, overflow="fold")
+            table.add_row(*self._sizes(row.bytes), row.category_words, place, str(row.count))
+        if others := rows[NUM_HOLDERS:]:
+            table.add_row(*self._sizes(sum(row.bytes for row in others)), f"{len(others)} others", "", "", style="dim")
+        return table
+
+    def _pins(self, found: Fragmentation) -> Table:
+        header = ("free, kept alone", "with others", "segments", "by", "category", "line")
+        table = _table(">", ">", ">", ">", "<", "<", header=header)
+        for pin in found.pins[:NUM_PINS]:
+            table.add_row(*_pin(pin), Text(place_words(pin.source), overflow="fold"))
+        if others := found.pins[NUM_PINS:]:
+            table.add_row(format_bytes(sum(pin.alone_bytes for pin in others)), "", "", "", f"{len(others)} others", "")
+        return table
+
+    def _other_devices(self) -> Table:
+        table = _table("<", ">", ">", header=("device", "allocated", "reserved"))
+        for other in self.report.other_devices:
+            sizes = (other.peak_allocated_bytes, other.peak_reserved_bytes)
+            table.add_row(f"cuda:{other.device}", *map(format_bytes, sizes))
+        return table
+
+    def _sizes(self, num_bytes: int) -> tuple[str, str]:
+        peak_bytes = max(1, self.report.peak.allocated_bytes)
+        return format_bytes(num_bytes), f"{100 * num_bytes / peak_bytes:.1f} %"
+
+
+def _pin(pin: Pin) -> tuple[str, ...]:
+    shared = format_bytes(pin.kept_bytes - pin.alone_bytes)
+    held = f"{format_bytes(pin.held_bytes)} in {blocks(pin.count)}"
+    return format_bytes(pin.alone_bytes), shared, str(pin.num_segments), held, pin.category.replace("_", " ")
+
+
+def _segments(found: Fragmentation) -> Table:
+    table = _table(">", ">", "<", header=("segment", "free in it", "kept by"))
+    for segment in found.segments[:NUM_SEGMENTS]:
+        kept_by = ", ".join(map(place_words, segment.holders))
+        sizes = format_bytes(segment.total_bytes), format_bytes(segment.free_bytes)
+        table.add_row(*sizes, Text(kept_by, overflow="fold"))
+    return table
+
+
+def _numbers(lines: Iterable[tuple[str, str, str]]) -> Table:
+    table = _table("<", ">", "<")
+    for position, (name, size, note) in enumerate(lines):
+        table.add_row(name, size, Text(note, style="dim" if position else ""))
+    return table
+
+
+def _lines(lines: Iterable[str]) -> Table:
+    table = _table("<", "<")
+    for line in lines:
+        table.add_row("-", Text(line))
+    return table
+
+
+def _table(*alignments: str, header: Iterable[str] | None = None) -> Table:
+    """A table without lines; `<` and `>` align its columns."""
+    table = Table(box=None, show_header=header is not None, header_style="dim", padding=(0, 1))
+    headers = list(header) if header is not None else [""] * len(alignments)
+    for alignment, title in zip(alignments, headers, strict=True):
+        table.add_column(title, justify="right" if alignment == ">" else "left")
+    return table
