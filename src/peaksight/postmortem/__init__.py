@@ -1,4 +1,4 @@
-"""What is left of a run that failed, as records: logs and error text (`read_log`), and memory snapshots (`snapshots`)."""
+"""What is left of a run that failed, as records: logs and error text, and memory snapshots (`snapshots`)."""
 
 from peaksight.postmortem.log import read_log
 
