@@ -211,3 +211,44 @@ def test_small_windows_of_a_stem_need_nothing():
 def test_an_empty_batch_takes_nothing():
     """Nor is anything computed of it."""
     assert workspaces((0, 64, 8, 8), (64, 64, 3, 3)) == ([], [])
+
+
+DILATED = {"dtype": torch.float32}
+LONG_SUM = ((6, 2048, 48, 48), (256, 2048, 3, 3)), {"padding": 12, "dilation": 12}
+SHORT_SUM = ((8, 32, 64, 64), (32, 32, 3, 3)), {"dilation": 2}
+
+
+@pytest.mark.parametrize(
+    ("shapes", "options", "layout", "expected"),
+    [
+        (*LONG_SUM, torch.contiguous_format, ([132_120_592], [146_276_368, 486_015_120])),
+        (*LONG_SUM, torch.channels_last, ([146_276_368], [33_030_160, 467_140_752])),
+        (*SHORT_SUM, torch.channels_last, ([], [8_323_216])),
+    ],
+)
+def test_dilated_convolutions_in_single_precision(shapes, options, layout, expected):
+    """As of segmentation networks: copies of another layout, and a sum in parts."""
+    forward, backward = workspaces(*shapes, layout, **DILATED, **options)
+
+    assert (forward, [size for size in backward if size in expected[1]]) == expected
+
+
+def test_depthwise_convolutions_of_float16_are_of_cudnn():
+    """Only where the window moves by one, and not in bfloat16: `use_cudnn_depthwise`."""
+    shapes = ((32, 32, 112, 112), (32, 1, 3, 3))
+
+    assert [51_562_178] == pytest.approx(workspaces(*shapes, padding=1, groups=32)[1], rel=0.01)
+    assert workspaces(*shapes, padding=1, groups=32, stride=2)[1] == []
+    assert workspaces(*shapes, padding=1, groups=32, dtype=torch.bfloat16)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("dtype", "forward", "backward"),
+    [(torch.float32, 12_863_504, [13_453_703]), (torch.float16, 6_431_760, [6_431_760])],
+)
+def test_groups_of_four_channels(dtype, forward, backward):
+    """As of ResNeXt's first stage: only one of the gradients takes a workspace."""
+    taken = workspaces((16, 128, 28, 28), (128, 4, 3, 3), dtype=dtype, padding=1, groups=32)
+
+    assert taken[0] == [forward]
+    assert backward == pytest.approx(taken[1], rel=0.03)

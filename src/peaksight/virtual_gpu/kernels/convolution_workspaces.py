@@ -11,7 +11,7 @@ Limitations: the next kernel is taken to need no workspace; cuDNN may have some 
 import torch
 
 from peaksight.virtual_gpu.kernels import cudnn_convolutions, cudnn_weight_gradients
-from peaksight.virtual_gpu.kernels.cudnn_convolutions import HALF, Convolution
+from peaksight.virtual_gpu.kernels.convolution_problem import HALF, Convolution
 from peaksight.virtual_gpu.kernels.reductions import split_sum
 from peaksight.virtual_gpu.kernels.temporaries import RESULTS, Dispensable, KernelCall, Rule, Temporaries, together
 from peaksight.virtual_gpu.torch_private import suggest_memory_format
@@ -74,9 +74,9 @@ def _gradient_workspaces(call: KernelCall, layout: torch.memory_format) -> tuple
 def _convolution(call: KernelCall, output: torch.Tensor, layout: torch.memory_format) -> Convolution:
     input, is_transposed = call.argument("input"), call.argument("transposed")
     x, y = (output, input) if is_transposed else (input, output)
-    weight, stride, groups = (call.argument(name) for name in ("weight", "stride", "groups"))
+    weight, stride, dilation, groups = map(call.argument, ("weight", "stride", "dilation", "groups"))
     is_channels_last = layout is not torch.contiguous_format
-    return Convolution(x, y, weight, tuple(stride), groups, is_transposed, is_channels_last)
+    return Convolution(x, y, weight, tuple(stride), tuple(dilation), groups, is_transposed, is_channels_last)
 
 
 def _memory_format(input: torch.Tensor, weight: torch.Tensor) -> torch.memory_format:

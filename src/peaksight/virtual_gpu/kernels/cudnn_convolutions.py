@@ -8,83 +8,18 @@ Limitations:
     Which kernel runs is cuDNN's choice. What is not given here is listed as `convolution-workspace`.
 """
 
-from dataclasses import dataclass
 from math import prod
 
 import torch
 
-from peaksight.virtual_gpu.kernels.reductions import div_up
+from peaksight.virtual_gpu.kernels import cudnn_dilated_convolutions as dilated
+from peaksight.virtual_gpu.kernels.convolution_problem import SHORT_SUM, SMALL_WINDOW, Convolution
 
-HALF = (torch.float16, torch.bfloat16)
-DESCRIPTOR_BYTES = 16
 FEW_CHANNELS = 4
-SMALL_WINDOW = 27
-SHORT_SUM = 768
 MOST_SUMMED_CHANNELS = 256
 MOST_POSITIONS = 1 << 17
 LARGE_WEIGHT = 1 << 19
 VERY_LARGE_WEIGHT = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Convolution:
-    """`x` (N, C, ...) by `weight` (K, C / groups, ...) to `y` (N, K, ...), as cuDNN sees it.
-
-    The input of a transposed convolution is its `y`. The tensors are known by shape alone.
-    """
-
-    x: torch.Tensor
-    y: torch.Tensor
-    weight: torch.Tensor
-    stride: tuple[int, ...]
-    groups: int
-    is_transposed: bool
-    is_channels_last: bool
-
-    @property
-    def is_half(self) -> bool:
-        """Sixteen bits to a number."""
-        return self.x.dtype in HALF
-
-    @property
-    def kernel(self) -> tuple[int, ...]:
-        """The window's size."""
-        return tuple(self.weight.shape[2:])
-
-    @property
-    def channels(self) -> int:
-        """Channels of `x` that one of `y` sees."""
-        return self.x.shape[1] // self.groups
-
-    @property
-    def num_positions(self) -> int:
-        """Positions of `y` in the whole batch: the rows of the product."""
-        return self.y.numel() // self.y.shape[1]
-
-    @property
-    def is_product(self) -> bool:
-        """Whether each position sees itself alone: a matrix product."""
-        return prod(self.kernel) == 1 and prod(self.stride) == 1
-
-    @property
-    def is_depthwise(self) -> bool:
-        """One group for each channel: PyTorch's own kernels, unless channels come last."""
-        return self.groups > 1 and self.groups == self.x.shape[1]
-
-    @property
-    def overlaps(self) -> bool:
-        """Whether windows overlap."""
-        return self.kernel[-1] > self.stride[-1]
-
-    def copies(self, alignment: int = 1, *, x: bool = True, y: bool = True) -> int:
-        """Bytes of copies of `x` and the weight, their channels aligned, and of `y`.
-
-        The weight of a single tap lies as it should, unless `y` is written otherwise.
-        """
-        aligned = div_up(self.channels, alignment) * alignment
-        of_weight = self.weight.nbytes * aligned // self.channels if prod(self.kernel) > 1 or not y else 0
-        of_x = self.x.nbytes * aligned // self.channels
-        return x * of_x + y * self.y.nbytes + of_weight + DESCRIPTOR_BYTES
 
 
 def forward(convolution: Convolution) -> int:
@@ -95,6 +30,8 @@ def forward(convolution: Convolution) -> int:
     """
     if convolution.is_depthwise:
         return 0
+    if dilated.takes_them(convolution):
+        return dilated.forward(convolution)
     if has_long_groups(convolution):
         return 0 if convolution.is_half else convolution.copies() // 2
     if convolution.channels < FEW_CHANNELS:
@@ -111,8 +48,10 @@ def gradient_of_input(convolution: Convolution) -> int:
 
     Few channels need copies where windows overlap. Rows that load by fours alone want the weight too; read off one.
     """
-    if convolution.is_depthwise:
+    if convolution.is_depthwise or (has_few_in_groups(convolution) and not convolution.is_half):
         return 0
+    if dilated.takes_them(convolution):
+        return dilated.gradient_of_input(convolution)
     if has_long_groups(convolution):
         return convolution.copies() // 2 if convolution.is_half else 0
     if convolution.channels < FEW_CHANNELS:
@@ -139,6 +78,11 @@ def overlaps_by_half(convolution: Convolution) -> bool:
 def has_long_groups(convolution: Convolution) -> bool:
     """A long window of one dimension in groups, as speech networks embed positions; read off one, in two sizes."""
     return len(convolution.kernel) == 1 and convolution.groups > 1 and convolution.kernel[0] > SMALL_WINDOW
+
+
+def has_few_in_groups(convolution: Convolution) -> bool:
+    """Groups of four channels, as of ResNeXt's first stage; read off one."""
+    return convolution.groups > 1 and convolution.channels == FEW_CHANNELS
 
 
 def _forward_of_few_channels(convolution: Convolution) -> int:
@@ -169,8 +113,7 @@ def _rows_are_odd(convolution: Convolution) -> bool:
 
 def _writes_in_place(convolution: Convolution) -> bool:
     """Whether `y` needs no copy: short sums over images in single precision, read off eight shapes."""
-    length = prod(convolution.weight.shape[1:])
-    is_short = length <= SHORT_SUM and convolution.channels <= MOST_SUMMED_CHANNELS
+    is_short = convolution.sum_length <= SHORT_SUM and convolution.channels <= MOST_SUMMED_CHANNELS
     is_short = is_short and convolution.num_positions <= MOST_POSITIONS
     is_image = len(convolution.kernel) == 2 and not convolution.is_transposed
     return is_short and is_image and not convolution.is_half and convolution.groups == 1

@@ -5,16 +5,18 @@ the positions are split, and each part leaves its sum in single precision. A pro
 
 Limitations:
     How often cuDNN splits is read off 200 shapes on cards with 132 multiprocessors; some kernels take up to 17 MB
-    more, and a dilated one in single precision 340 MB.
+    more.
 """
 
 from math import prod
 
+from peaksight.virtual_gpu.kernels import cudnn_dilated_convolutions as dilated
+from peaksight.virtual_gpu.kernels import depthwise_convolutions
+from peaksight.virtual_gpu.kernels.convolution_problem import SMALL_WINDOW, Convolution
 from peaksight.virtual_gpu.kernels.cudnn_convolutions import (
     FEW_CHANNELS,
     LARGE_WEIGHT,
-    SMALL_WINDOW,
-    Convolution,
+    has_few_in_groups,
     has_long_groups,
     padding,
 )
@@ -26,8 +28,6 @@ TILE_BYTES = TILE * TILE * FLOAT_BYTES
 MOST_IMAGEWISE_BYTES = 1 << 26
 LARGE_IMAGE = 1 << 12
 FEW_WEIGHTS = 1 << 12
-POSITIONS_OF_DEPTHWISE_PART = 98
-MOST_DEPTHWISE_PARTS = 256
 POSITIONS_OF_LAST_PART = 224
 MANY_TILES = 16
 FEW_ROWS = 32
@@ -37,7 +37,11 @@ MOST_PRODUCT_PARTS = 256
 def gradient_of_weight(convolution: Convolution, num_multiprocessors: int) -> int:
     """Bytes of the workspace for the gradient of the weight."""
     if convolution.is_depthwise:
-        return _of_depthwise(convolution, num_multiprocessors)
+        return depthwise_convolutions.gradient_of_weight(convolution, num_multiprocessors)
+    if dilated.splits_the_sum(convolution):
+        return dilated.gradient_of_weight(convolution)
+    if has_few_in_groups(convolution) and convolution.is_half:
+        return 0
     if has_long_groups(convolution):
         return convolution.copies() // (1 if convolution.is_half else 2)
     if convolution.channels < FEW_CHANNELS:
@@ -133,19 +137,3 @@ def _of_few_channels(convolution: Convolution, num_multiprocessors: int) -> int:
     rows = convolution.weight.shape[0]
     num_parts = div_up(2 * num_multiprocessors, div_up(rows, TILE) * div_up(columns, TILE))
     return copied + num_parts * FLOAT_BYTES * rows * columns
-
-
-def _of_depthwise(convolution: Convolution, num_multiprocessors: int) -> int:
-    """PyTorch's own kernels need nothing, those for channels last sum up in parts; read off eight shapes.
-
-    Large windows in single precision are groups of four channels: copies of them, and a part a multiprocessor.
-    """
-    partial = FLOAT_BYTES * convolution.weight.numel()
-    if not convolution.is_channels_last:
-        return 0
-    if convolution.is_half:
-        parts = min(MOST_DEPTHWISE_PARTS, convolution.num_positions // POSITIONS_OF_DEPTHWISE_PART)
-        return partial * parts
-    if prod(convolution.kernel) <= SMALL_WINDOW:
-        return 0
-    return 4 * (convolution.x.nbytes + convolution.y.nbytes + partial * num_multiprocessors)

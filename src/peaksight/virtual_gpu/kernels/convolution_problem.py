@@ -1,0 +1,80 @@
+"""A convolution as cuDNN sees it: three tensors, and how windows lie."""
+
+from dataclasses import dataclass
+from math import prod
+
+import torch
+
+from peaksight.virtual_gpu.kernels.reductions import div_up
+
+HALF = (torch.float16, torch.bfloat16)
+DESCRIPTOR_BYTES = 16
+SHORT_SUM = 768
+SMALL_WINDOW = 27
+
+
+@dataclass(frozen=True, slots=True)
+class Convolution:
+    """`x` (N, C, ...) by `weight` (K, C / groups, ...) to `y` (N, K, ...), as cuDNN sees it.
+
+    The input of a transposed convolution is its `y`. The tensors are known by shape alone.
+    """
+
+    x: torch.Tensor
+    y: torch.Tensor
+    weight: torch.Tensor
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+    groups: int
+    is_transposed: bool
+    is_channels_last: bool
+
+    @property
+    def is_half(self) -> bool:
+        """Sixteen bits to a number."""
+        return self.x.dtype in HALF
+
+    @property
+    def kernel(self) -> tuple[int, ...]:
+        """The window's size."""
+        return tuple(self.weight.shape[2:])
+
+    @property
+    def channels(self) -> int:
+        """Channels of `x` that one of `y` sees."""
+        return self.x.shape[1] // self.groups
+
+    @property
+    def sum_length(self) -> int:
+        """How many products make one element of `y`."""
+        return prod(self.weight.shape[1:])
+
+    @property
+    def num_positions(self) -> int:
+        """Positions of `y` in the whole batch: the rows of the product."""
+        return self.y.numel() // self.y.shape[1]
+
+    @property
+    def is_product(self) -> bool:
+        """Whether each position sees itself alone: a matrix product."""
+        return prod(self.kernel) == 1 and prod(self.stride) == 1
+
+    @property
+    def is_depthwise(self) -> bool:
+        """One group for each channel: PyTorch's own kernels, unless channels come last."""
+        return self.groups > 1 and self.groups == self.x.shape[1]
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether windows overlap."""
+        return self.kernel[-1] > self.stride[-1]
+
+    def copies(self, alignment: int = 1, *, x: bool = True, y: bool = True) -> int:
+        """Bytes of copies of `x` and the weight, their channels aligned, and of `y`.
+
+        The weight of a single tap lies as it should, unless `y` is written otherwise.
+        """
+        aligned = div_up(self.channels, alignment) * alignment
+        of_weight = self.weight.nbytes * aligned // self.channels if prod(self.kernel) > 1 or not y else 0
+        of_x = self.x.nbytes * aligned // self.channels
+        return x * of_x + y * self.y.nbytes + of_weight + DESCRIPTOR_BYTES

@@ -1,0 +1,46 @@
+"""The workspaces of convolutions with a group for each channel.
+
+PyTorch's own kernels need none. Where channels come last, and for some of float16, cuDNN's run:
+`ConvParams::use_cudnn_depthwise` of ATen/native/Convolution.cpp. Read off ten shapes on an H200 (torch 2.11+cu130,
+cuDNN 9.19, 2026-11-28, benchmarks/operators).
+"""
+
+from math import prod
+
+import torch
+
+from peaksight.virtual_gpu.kernels.convolution_problem import DESCRIPTOR_BYTES, SMALL_WINDOW, Convolution
+
+FLOAT_BYTES = 4
+POSITIONS_OF_PART = 98
+MOST_PARTS = 256
+FEWEST_CHANNELS = 32
+FEWEST_COLUMNS = 7
+SQUARES = ((1, 1), (3, 3), (5, 5))
+
+
+def gradient_of_weight(convolution: Convolution, num_multiprocessors: int) -> int:
+    """Sums in parts, of copies unless channels come last.
+
+    Large windows in single precision are groups of four channels: copies of them, and a part a multiprocessor.
+    """
+    partial = FLOAT_BYTES * convolution.weight.numel()
+    if not convolution.is_channels_last:
+        return convolution.x.nbytes + convolution.y.nbytes + DESCRIPTOR_BYTES if _takes_cudnn(convolution) else 0
+    if convolution.is_half:
+        return partial * min(MOST_PARTS, convolution.num_positions // POSITIONS_OF_PART)
+    if prod(convolution.kernel) <= SMALL_WINDOW:
+        return 0
+    return 4 * (convolution.x.nbytes + convolution.y.nbytes + partial * num_multiprocessors)
+
+
+def _takes_cudnn(convolution: Convolution) -> bool:
+    """`check_cudnn_depthwise_workload_with_filter` for windows that move by one; wider steps take no workspace."""
+    return (
+        convolution.x.dtype == torch.float16
+        and convolution.kernel in SQUARES
+        and max(convolution.dilation) == 1
+        and prod(convolution.stride) == 1
+        and convolution.x.shape[1] >= FEWEST_CHANNELS
+        and convolution.x.shape[-1] >= FEWEST_COLUMNS
+    )
