@@ -23,7 +23,7 @@ def explain(evidence: LogEvidence) -> Reading:
         happened=happened(case),
         decided=is_decided(causes),
         causes=causes[:MAX_CAUSES],
-        checks=(*check_all(evidence.messages), *evidence.claims),
+        checks=(*check_all(evidence.messages), *evidence.claim_checks),
         fits=case.fits,
         cannot_tell=cannot_tell(case, causes),
         run_next=next_command(case),
@@ -32,6 +32,7 @@ def explain(evidence: LogEvidence) -> Reading:
         num_more_messages=evidence.num_more_messages,
         clues=evidence.clues,
         facts=evidence.facts,
+        claims=evidence.claims,
         num_lines=evidence.num_lines,
         num_bytes=evidence.num_bytes,
     )

@@ -18,7 +18,8 @@ def cannot_tell(case: Case, causes: tuple[Cause, ...]) -> tuple[str, ...]:
 def _unknowns(case: Case, causes: tuple[Cause, ...]) -> Iterator[str]:
     message = case.message
     if not causes or causes[0].confidence is Confidence.POSSIBLE:
-        yield "The cause: cannot tell from this text. What is listed is what such a text often comes from."
+        more = " What is listed is what such a text often comes from." if causes else ""
+        yield f"The cause: cannot tell from this text.{more}"
     if message is None or message.memory is not Memory.DEVICE:
         return
     yield "What the memory holds (weights, activations, optimizer state): a message counts bytes, not tensors."

@@ -45,6 +45,11 @@ class Case:
         return self.message.phase if self.message else None
 
     @property
+    def is_prose(self) -> bool:
+        """Whether the text is somebody's explanation, and not a log."""
+        return bool(self.evidence.claim_checks)
+
+    @property
     def is_device(self) -> bool:
         """Whether it is the memory of a device that ran out, or nobody says which."""
         return self.message is None or self.message.memory in {Memory.DEVICE, Memory.UNKNOWN}

@@ -23,6 +23,8 @@ _WHAT = {
 def happened(case: Case) -> str:
     """The failure in one sentence, or what else the log holds."""
     message = case.message
+    if case.is_prose:
+        return _prose(case)
     if message is None:
         return _without_failure(case)
     if message.memory is not Memory.DEVICE:
@@ -32,13 +34,18 @@ def happened(case: Case) -> str:
 
 def _without_failure(case: Case) -> str:
     messages = case.evidence.messages
-    if not messages and case.evidence.claims:
-        return "No error message; the figures of the text are checked against each other."
     if not messages:
         return "No error message about memory; only words that point to a cause."
     if any(message.dialect == "killed-without-words" for message in messages):
         return "The process was killed without an error message."
     return f"No failure in the text, but {messages[0].framework} reports on memory."
+
+
+def _prose(case: Case) -> str:
+    """How far the figures of an explanation agree."""
+    checks = case.evidence.claim_checks
+    wrong = sum(not check.holds for check in checks)
+    return f"An explanation, not a log: of {len(checks)} statements that can be checked, {wrong} cannot be true."
 
 
 def _device(message: OomMessage) -> str:

@@ -38,7 +38,7 @@ _COMMAND = re.compile(
     r"|deepspeed)\s+(?:-\S+\s+(?:\d\S*\s+)?){0,12}\S{1,200}\.py\b.{0,600})$", re.M
 )  # fmt: skip
 # A longer name is another model: gpt2-medium is no gpt2.
-_NAME_ENDS = r"(?![\w.]|-(?:medium|large|xl))"
+_NAME_ENDS = r"(?!\w|\.\d|-(?:medium|large|xl))"
 _MAX_PER_NAME = 6
 _MAX_SHAPES = 64
 _QUOTE = 160
@@ -85,7 +85,7 @@ def _known_models() -> list[tuple[re.Pattern[str], dict[str, int]]]:
     return [
         (
             re.compile(
-                rf"(?<![\w.-])(?:[\w.-]{{1,40}}/)?(?:meta-)?(?:{'|'.join(map(re.escape, model['names']))}){_NAME_ENDS}"
+                rf"(?<![\w-])(?:[\w.-]{{1,40}}/)?(?:meta-)?(?:{'|'.join(map(re.escape, model['names']))}){_NAME_ENDS}"
             ),
             {name: value for name, value in model.items() if name != "names"},
         )

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import BinaryIO, TypeVar
 
-from peaksight.postmortem.claims import check_claims
+from peaksight.postmortem.claims import read_claims
 from peaksight.postmortem.facts import find_clues, find_command, find_facts, find_shapes
 from peaksight.postmortem.messages import is_same, parse_window
 from peaksight.postmortem.windows import Window, Windows, read_windows
@@ -29,6 +29,9 @@ def read_log(stream: BinaryIO, source: str) -> LogEvidence:
     messages = _unrepeated([message for window in kept.in_order() for message in parse_window(window)])
     searched = _searched(kept)
     texts = [window.text for window in searched]
+    facts = _facts(searched)
+    has_figures = any(message.requested_bytes is not None for message in messages)
+    claims, claim_checks = ((), ()) if has_figures else read_claims(kept.head, facts)
     return LogEvidence(
         sources=(source,),
         num_bytes=kept.num_bytes,
@@ -36,9 +39,10 @@ def read_log(stream: BinaryIO, source: str) -> LogEvidence:
         messages=messages,
         num_more_messages=kept.num_hits_passed,
         clues=_first_of(clue for window in searched for clue in find_clues(window.text, window.first_line)),
-        facts=_facts(searched),
+        facts=facts,
         shapes=tuple(dict.fromkeys(shape for text in texts for shape in find_shapes(text))),
-        claims=check_claims(searched[0]) if searched else (),
+        claims=claims,
+        claim_checks=claim_checks,
         first_failing_rank=_first_rank(texts, messages),
         command=find_command(texts),
     )

@@ -19,6 +19,7 @@ from peaksight.records.capture import (
 from peaksight.records.reading import (
     Cause,
     Check,
+    Claim,
     Clue,
     Confidence,
     Fact,
@@ -43,6 +44,7 @@ __all__ = [
     "Category",
     "Cause",
     "Check",
+    "Claim",
     "Clue",
     "Confidence",
     "Fact",

@@ -103,6 +103,19 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A named size in prose, as `KV cache` 6 GB; rows of one `block` stand together. GB is taken as 10^9."""
+
+    label: str
+    printed: str
+    low_bytes: int
+    high_bytes: int
+    line: int
+    block: int
+    heading: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
     """One line of arithmetic over printed figures; `holds` is False for figures that cannot be true together."""
 
@@ -144,7 +157,8 @@ class LogEvidence:
     clues: tuple[Clue, ...] = ()
     facts: tuple[Fact, ...] = ()
     shapes: tuple[tuple[int, ...], ...] = ()
-    claims: tuple[Check, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    claim_checks: tuple[Check, ...] = ()
     first_failing_rank: int | None = None
     command: str = ""
 
@@ -170,5 +184,6 @@ class Reading:
     num_more_messages: int
     clues: tuple[Clue, ...]
     facts: tuple[Fact, ...]
+    claims: tuple[Claim, ...]
     num_lines: int
     num_bytes: int

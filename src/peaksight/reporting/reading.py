@@ -12,6 +12,7 @@ from peaksight.units import format_bytes
 
 MAX_WIDTH = 110
 NUM_CHECKS = 14
+NUM_WRONG = 24
 NUM_MESSAGES = 8
 NUM_CAUSES = 4
 
@@ -40,9 +41,12 @@ def _sections(reading: Reading) -> Iterator[tuple[str, RenderableType]]:
     if reading.causes:
         yield "Why, probably" if reading.decided else _UNDECIDED, _causes(reading.causes)
         yield "Try first", Text(reading.causes[0].try_first)
-    wrong = [check.text for check in reading.checks if not check.holds]
+    wrong = [check.text for check in reading.checks if not check.holds and check.name != "belief"]
     if wrong:
-        yield "Cannot be true together", _lines(wrong, "!")
+        yield "Cannot be true together", _lines(wrong[:NUM_WRONG], "!", more=len(wrong) - NUM_WRONG)
+    beliefs = [check.text for check in reading.checks if check.name == "belief"]
+    if beliefs:
+        yield "Said, and not so", _lines(beliefs, "!")
     sums = [check.text for check in reading.checks if check.holds]
     if sums:
         yield "The arithmetic", _lines(sums[:NUM_CHECKS], "-", more=len(sums) - NUM_CHECKS)

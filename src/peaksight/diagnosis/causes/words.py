@@ -10,8 +10,11 @@ from peaksight.records import Cause, Confidence
 
 
 def words(case: Case) -> Iterator[Finding]:
-    """Every entry of words.toml whose clues the log has; only for a device's memory."""
-    if not case.is_device:
+    """Every entry of words.toml whose clues the log has; only for a device's memory.
+
+    A post-mortem in prose names what its author believes: its words are no evidence.
+    """
+    if not case.is_device or case.is_prose:
         return
     for entry in _entries():
         if _applies(entry, case):
