@@ -33,11 +33,11 @@ def h100(**options):
 
 @contextmanager
 def births_on(gpu):
-    """The list of the blocks taken inside the `with`."""
-    births = []
-    num_before = len(gpu.ledger.births)
+    """The list of the blocks taken inside the `with`, of the first card of `gpu` or of a ledger."""
+    births, ledger = [], getattr(gpu, "ledger", gpu)
+    num_before = len(ledger.births)
     yield births
-    births.extend(gpu.ledger.births[num_before:])
+    births.extend(ledger.births[num_before:])
 
 
 def requested(births):
@@ -46,8 +46,9 @@ def requested(births):
 
 
 def by_role(gpu, role):
-    """The bytes asked for the blocks of `role` that are alive."""
-    return sum(birth.requested_bytes for birth in gpu.ledger.births if birth.role is role and birth.died is None)
+    """The bytes asked for the blocks of `role` that are alive, on the first card of `gpu` or in a ledger."""
+    births = getattr(gpu, "ledger", gpu).births
+    return sum(birth.requested_bytes for birth in births if birth.role is role and birth.died is None)
 
 
 def peak_of(gpu, run):

@@ -39,6 +39,11 @@ class Card:
         """The threads that one multiprocessor can hold: `cudaDeviceProp.maxThreadsPerMultiProcessor`."""
         return _FEWER_THREADS.get(self.capability, 2048)
 
+    @property
+    def has_peers(self) -> bool:
+        """Whether two such cards of one machine read each other's memory: GeForce cards and slices do not."""
+        return "GeForce" not in self.product_name and self.mig_profile is None
+
 
 @cache
 def known_cards() -> tuple[Card, ...]:

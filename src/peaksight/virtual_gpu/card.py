@@ -7,13 +7,14 @@ from typing import Any
 
 import torch
 
+from peaksight.allocator.addresses import DriverAddresses
 from peaksight.allocator.caching import CachingAllocator
 from peaksight.allocator.device import DeviceOutOfMemory
 from peaksight.allocator.settings_parser import settings_from_environment
 from peaksight.gpus import Room
 from peaksight.records import Phase, StepPeak
 from peaksight.virtual_gpu import dynamo, threads, triton_kernels
-from peaksight.virtual_gpu.answers import cuda_answers, memory_answers, torch_answers
+from peaksight.virtual_gpu.answers import cuda_answers, data_parallel, memory_answers, torch_answers
 from peaksight.virtual_gpu.approximations import Approximations
 from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.kernels import composites, convolution, index_composites, recurrent, transformers
@@ -29,17 +30,17 @@ from peaksight.virtual_gpu.kernels.transformers import transformer_rules
 from peaksight.virtual_gpu.kernels.workspaces import CublasWorkspaces, Workspaces
 from peaksight.virtual_gpu.memory.at_the_limit import Failures
 from peaksight.virtual_gpu.memory.births import Circumstances
+from peaksight.virtual_gpu.memory.devices import Devices
 from peaksight.virtual_gpu.memory.ledger import Ledger
 from peaksight.virtual_gpu.memory.roles import Roles
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.ranks import distributed
-from peaksight.virtual_gpu.runtime_errors import INVALID_DEVICE, runtime_error
 from peaksight.virtual_gpu.script.other_processes import call_in_forked, refuse_card, refuse_used_card
 from peaksight.virtual_gpu.source_lines import Lines, SourceLines
 from peaksight.virtual_gpu.tensors import copies
 from peaksight.virtual_gpu.tensors.device_requests import DeviceRequests
 from peaksight.virtual_gpu.tensors.mode import VirtualGpuMode
-from peaksight.virtual_gpu.tensors.results import device_storages, may_allocate, may_resize, on_card
+from peaksight.virtual_gpu.tensors.results import card_of, device_storages, may_allocate, may_resize
 from peaksight.virtual_gpu.training import backward, data_loading, generation, modules, optimizers
 from peaksight.virtual_gpu.training.autocast import Autocast
 from peaksight.virtual_gpu.training.autograd_lines import AutogradLines
@@ -53,16 +54,19 @@ from peaksight.virtual_gpu.weights import loading, pretrained, safetensors_files
 
 # Without a limit a search for the largest batch size does not end: this many times the card is enough to see.
 MAX_TRIAL_CARDS = 8
+# The segments of each card lie in a part of the address space of its own.
+_TOP_ADDRESS, _ADDRESSES_A_CARD = 1 << 47, 1 << 42
 
 
 class VirtualGpu:
-    """A card that exists only inside `with VirtualGpu(...)`: torch.cuda answers for it and its allocator counts."""
+    """Cards that exist only inside `with VirtualGpu(...)`: torch.cuda answers for them and their allocators count."""
 
     def __init__(
         self,
         room: Room,
         rules: DeviceRules,
         *,
+        num_gpus: int = 1,
         max_failures: int | None = None,
         script_dir: str = ".",
         max_steps: int | None = None,
@@ -72,9 +76,9 @@ class VirtualGpu:
         lookout: Lookout | None = None,
         record: bool = True,
     ) -> None:
-        """The card of `room` with nothing on it.
+        """`num_gpus` cards of `room` with nothing on them.
 
-        After `max_failures` allocations that it could not serve it has no limit any more. Source lines are named
+        After `max_failures` allocations that they could not serve they have no limit any more. Source lines are named
         relative to `script_dir`; `on_step` sees each step end, as does `lookout`, from inside of the loop;
         `files` is where the script's files are. With `worst_batch`, DataLoaders give the longest samples. Without
         `record` nothing is counted: the bare cost of running on fake tensors.
@@ -83,42 +87,37 @@ class VirtualGpu:
         self.rules = rules
         self._lines = SourceLines(script_dir)
         self.failures = Failures(room, max_failures=max_failures, backward_source=self._lines.calling_backward)
-        allocator = CachingAllocator(limit_bytes=room.usable_bytes, total_bytes=room.card.total_bytes)
-        self.ledger = Ledger(
-            allocator,
-            self._circumstances,
-            on_first_use=self._read_settings,
-            on_failure=self._out_of_memory,
-            on_done_without=self._done_without,
-        )
+        self.devices = Devices(num_gpus, self._new_ledger, rules.torch)
         if max_failures == 0:
-            self.ledger.lift_limit()
+            self._lift_limits()
         self.loop = TrainingLoop(
             StopRule(max_steps, max_trial_bytes=MAX_TRIAL_CARDS * room.card.total_bytes),
             on_step_end=self._end_step,
             on_trial=self._end_trial,
         )
-        self._roles = Roles(self.ledger, self.loop)
+        self._roles = Roles(self.devices, self.loop)
         self._on_step = on_step
         self._lookout = lookout
         self._files = files or saving.RealFiles()
         self._record = record
         self.approximations = Approximations()
         self._nodes = AutogradLines()
-        cublas = CublasWorkspaces(rules, self.ledger)
-        self._workspaces = Workspaces(self.ledger, cublas, self.approximations.note)
-        self._outside = OutsideMemory(
-            room.card, rules, self.ledger.take_outside, self._library_failed, self.approximations.note
-        )
+        self._workspaces = tuple(map(self._new_workspaces, self.devices.ledgers))
+        self._outside = tuple(map(self._new_outside, self.devices.ledgers))
         self._patches = Patches()
         self._worst = WorstBatches(partial(self.approximations.note, "worst-batch")) if worst_batch else None
 
+    @property
+    def ledger(self) -> Ledger:
+        """That of the first card."""
+        return self.devices.ledgers[0]
+
     def __enter__(self) -> "VirtualGpu":
-        """Put the card in."""
+        """Put the cards in."""
         patches = self._patches.__enter__()
         dynamo.install(patches)
         rules = composites.composite_rules(self.rules, self.approximations.note)
-        recurrence = CudnnRecurrence(self.rules, self.ledger, self.approximations.note)
+        recurrence = CudnnRecurrence(self.rules, self.devices, self.approximations.note)
         steps = explicit_rules() | loss_rules() | comparison_rules() | index_composites.steps()
         fast_paths = transformer_rules(self.rules, self.approximations.note)
         mode = VirtualGpuMode(
@@ -127,10 +126,11 @@ class VirtualGpu:
             shape_rules() | fake_kernels() | recurrence.fake_kernels(),
         )
         requests = DeviceRequests()
-        parameters = Parameters(self.ledger, self.loop.modules)
-        torch_answers.install(patches, self.ledger, self.approximations, self._lines)
-        cuda_answers.install(patches, self.room.card, self.rules, self.ledger)
-        memory_answers.install(patches, self.ledger, self.room, self.failures.observers)
+        parameters = Parameters(self.devices, self.loop.modules)
+        torch_answers.install(patches, self.devices, self.approximations, self._lines)
+        cuda_answers.install(patches, self.room.card, self.rules, self.devices)
+        memory_answers.install(patches, self.devices, self.room, self.failures.observers)
+        data_parallel.install(patches, self.devices, self.approximations.note)
         composites.install(patches, self.rules, rules)
         transformers.install(patches)
         convolution.install(patches)
@@ -138,12 +138,12 @@ class VirtualGpu:
         Autocast(patches, self.rules.torch)
         modules.install(patches, mode, self.loop, parameters)
         optimizers.install(patches, self.loop, parameters)
-        backward.install(patches, requests, self.loop, self.ledger, parameters)
+        backward.install(patches, requests, self.loop, self.devices, parameters)
         data_loading.install(patches, self._worst)
         triton_kernels.install(patches, partial(self.approximations.note, "triton-kernels"))
         generation.install(patches, partial(self.made_up, "token"))
-        distributed.install(patches, self.ledger, self.approximations.note)
-        loading.install(patches, self.ledger)
+        distributed.install(patches, self.devices, self.approximations.note)
+        loading.install(patches, self.devices)
         saving.install(patches, self._files, self.loop)
         safetensors_files.install(patches, self._files, self.loop)
         pretrained.install(patches, self.approximations.note, self.loop)
@@ -155,9 +155,10 @@ class VirtualGpu:
         return self
 
     def __exit__(self, *exc_info: Any) -> None:
-        """Take the card out."""
+        """Take the cards out."""
         self._patches.__exit__(*exc_info)
-        self.ledger.end(self.loop.step)
+        for ledger in self.devices.ledgers:
+            ledger.end(self.loop.step)
 
     def after(self, func: Any, args: tuple, kwargs: dict, out: Any) -> None:
         """An operator ran on the card: its new storages are born, its workspaces taken."""
@@ -165,29 +166,30 @@ class VirtualGpu:
             return
         if self._nodes.pending() and torch.is_grad_enabled():
             self._nodes.note(self.loop.module, self._lines.current())
-        if on_card(out):
+        card = card_of(out)
+        if card is not None:
             call = KernelCall(func, args, kwargs, out, self.rules)
-            self._workspaces.take(call, self.loop.phase is Phase.BACKWARD, partial(self._launch, call))
+            self._workspaces[card].take(call, self.loop.phase is Phase.BACKWARD, partial(self._launch, card, call))
         else:
             self._note_results(func, args, out)
 
-    def _launch(self, call: KernelCall, results: Any) -> None:
+    def _launch(self, card: int, call: KernelCall, results: Any) -> None:
         """`results`, all of `call` or some, are there, and the next kernels start."""
         self._note_results(call.func, call.args, results)
-        self._outside.before_launch(call, self.loop.phase is Phase.BACKWARD)
+        self._outside[card].before_launch(call, self.loop.phase is Phase.BACKWARD)
 
     def _note_results(self, func: Any, args: tuple, out: Any) -> None:
         if may_allocate(func):
             role, module = self._roles.of(func, args)
-            for storage in device_storages(func, out, self.made_up):
-                self.ledger.born(storage, func.name(), role, module)
+            for card, storage in device_storages(func, out, self.made_up):
+                self.devices.ledgers[card].born(storage, func.name(), role, module)
         elif may_resize(func):
-            for storage in device_storages(func, out, self.made_up):
-                self.ledger.resized(storage, func.name())
+            for card, storage in device_storages(func, out, self.made_up):
+                self.devices.ledgers[card].resized(storage, func.name())
 
     def lacks(self, device: torch.device) -> None:
         """The script asks for another card than the first."""
-        raise runtime_error(INVALID_DEVICE, self.rules.torch)
+        self.devices.demand(device.index)
 
     def made_up(self, what: str) -> None:
         """A value, a shape, a random draw or the turn of a thread is not the real run's."""
@@ -196,43 +198,77 @@ class VirtualGpu:
     def _become_fork(self) -> None:
         """In a process that the script forked: it has no card, and its steps are not the run's."""
         self.loop.is_followed = False
-        self.ledger.refuse(refuse_used_card if self.ledger.is_used else refuse_card)
+        is_used = any(ledger.is_used for ledger in self.devices.ledgers)
+        for ledger in self.devices.ledgers:
+            ledger.refuse(refuse_used_card if is_used else refuse_card)
 
-    def _read_settings(self) -> None:
-        """As PyTorch does at the first use of the card, so that a script may set them before it."""
+    def _new_ledger(self, index: int) -> Ledger:
+        card = self.room.card
+        addresses = DriverAddresses(_TOP_ADDRESS - index * _ADDRESSES_A_CARD)
+        return Ledger(
+            CachingAllocator(
+                limit_bytes=self.room.usable_bytes, total_bytes=card.total_bytes, segment_address=addresses
+            ),
+            self._circumstances,
+            on_first_use=partial(self._begin_use, index),
+            on_failure=partial(self._out_of_memory, index),
+            on_done_without=partial(self._done_without, index),
+            device=index,
+        )
+
+    def _new_workspaces(self, ledger: Ledger) -> Workspaces:
+        return Workspaces(ledger, CublasWorkspaces(self.rules, ledger), self.approximations.note)
+
+    def _new_outside(self, ledger: Ledger) -> OutsideMemory:
+        fail, note = partial(self._library_failed, ledger), self.approximations.note
+        return OutsideMemory(self.room.card, self.rules, ledger.take_outside, fail, note)
+
+    def _begin_use(self, index: int) -> None:
+        """Read the settings as PyTorch does at the first use of a card, so that a script may set them before it."""
+        self.devices.demand(index)
         settings = settings_from_environment(os.environ)
-        if settings != self.ledger.allocator.settings:
-            self.ledger.begin(settings)
+        if settings != self.devices.ledgers[index].allocator.settings:
+            self.devices.ledgers[index].begin(settings)
 
-    def _out_of_memory(self, error: DeviceOutOfMemory, op: str) -> None:
+    def _out_of_memory(self, index: int, error: DeviceOutOfMemory, op: str) -> None:
         self._give_up_step()
-        self.failures.out_of_memory(self.ledger, self._circumstances(), error, op)
+        self.failures.out_of_memory(self.devices.ledgers[index], self._circumstances(), error, op)
+        self._lift_limits()
 
-    def _done_without(self, error: DeviceOutOfMemory) -> None:
-        self.failures.tell(self.ledger, error)
+    def _done_without(self, index: int, error: DeviceOutOfMemory) -> None:
+        self.failures.tell(self.devices.ledgers[index], error)
 
-    def _library_failed(self, library: str, num_bytes: int, error: Exception) -> None:
+    def _library_failed(self, ledger: Ledger, library: str, num_bytes: int, error: Exception) -> None:
         self._give_up_step()
-        self.failures.library_failed(self.ledger, self._circumstances(), library, num_bytes, error)
+        self.failures.library_failed(ledger, self._circumstances(), library, num_bytes, error)
+        self._lift_limits()
+
+    def _lift_limits(self) -> None:
+        for ledger in self.devices.ledgers:
+            ledger.lift_limit()
 
     def _give_up_step(self) -> None:
         self.loop.failed()
         self.failures.in_search = is_trial() or self.loop.may_be_searching()
         if is_trial():
-            self.ledger.begin_step_anew()
+            self._begin_step_anew()
 
     def _end_trial(self) -> None:
         self.failures.step_ended()
-        self.ledger.begin_step_anew()
+        self._begin_step_anew()
+
+    def _begin_step_anew(self) -> None:
+        for ledger in self.devices.ledgers:
+            ledger.begin_step_anew()
 
     def _end_step(self, step: int) -> int:
         self.failures.step_ended()
-        peak = self.ledger.end_step(step)
+        peaks = [ledger.end_step(step) for ledger in self.devices.ledgers]
         if self._lookout is not None:
             self._lookout.look()
         if self._on_step is not None:
-            self._on_step(peak)
-        return peak.peak_allocated_bytes
+            self._on_step(max(peaks, key=lambda peak: peak.peak_reserved_bytes))
+        return sum(peak.peak_allocated_bytes for peak in peaks)
 
     def _circumstances(self) -> Circumstances:
         lines, module, grad_enabled = self._lines.current(), self.loop.module, torch.is_grad_enabled()

@@ -1,4 +1,4 @@
-"""`torch.cuda` answers like the chosen card."""
+"""`torch.cuda` answers like the chosen cards."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -8,33 +8,32 @@ import torch
 
 from peaksight.gpus import Card
 from peaksight.virtual_gpu.answers.generators import Generator
-from peaksight.virtual_gpu.answers.streams import CurrentStream, generic_answers, stream_answers
+from peaksight.virtual_gpu.answers.streams import CurrentStreams, generic_answers, stream_answers
 from peaksight.virtual_gpu.device_rules import DeviceRules
-from peaksight.virtual_gpu.memory.ledger import Ledger
+from peaksight.virtual_gpu.memory.devices import Devices
 from peaksight.virtual_gpu.patches import Patches
-from peaksight.virtual_gpu.runtime_errors import INVALID_DEVICE, runtime_error
 from peaksight.virtual_gpu.tensors import tensor_types
-from peaksight.virtual_gpu.tensors.devices import for_cpp, for_python
+from peaksight.virtual_gpu.tensors.devices import current_device, exchange_device, for_cpp, for_python
 
 
-def install(patches: Patches, card: Card, rules: DeviceRules, ledger: Ledger) -> None:
-    """Make `torch.cuda`, `torch.accelerator` and their C names answer for `card` until `patches` is left."""
-    streams = CurrentStream(ledger)
+def install(patches: Patches, card: Card, rules: DeviceRules, devices: Devices) -> None:
+    """Make `torch.cuda`, `torch.accelerator` and their C names answer for cards like `card` until `patches` is left."""
+    streams = CurrentStreams(devices)
+    patches.callback(exchange_device, 0)
     tensor_types.install(patches)
     for owner, answers in (
-        (torch.cuda, device_answers(card, rules) | stream_answers(streams) | random_answers()),
-        (torch.cuda.random, random_answers()),
+        (torch.cuda, device_answers(card, rules, devices) | stream_answers(streams) | random_answers(devices)),
+        (torch.cuda.random, random_answers(devices)),
         (torch.cuda.streams, stream_answers(streams)),
         (torch, generic_answers() | {"Generator": Generator}),
-        (torch._C, low_level_answers(ledger)),
+        (torch._C, low_level_answers(devices)),
         (torch._C._nn, {"_parse_to": _parse_to(torch._C._nn._parse_to)}),
         (torch.version, {"cuda": rules.cuda}),
         (torch.cuda.nvtx, {"_nvtx": nvtx_answers()}),
-        (torch.nn.parallel.comm, {"scatter": _scatter}),
         (torch.distributions.Distribution, {"_validate_args": False}),
         (torch.backends.cuda, {"is_built": _always(True)}),
         (torch.backends.cudnn, {"is_available": _always(True)}),
-        (torch.accelerator, accelerator_answers(streams)),
+        (torch.accelerator, accelerator_answers(streams, devices)),
     ):
         for name, answer in answers.items():
             if owner is not torch.accelerator or hasattr(owner, name):
@@ -45,13 +44,14 @@ def _always(value: Any) -> Any:
     return lambda *args, **kwargs: value
 
 
-def device_answers(card: Card, rules: DeviceRules) -> dict[str, Any]:
+def device_answers(card: Card, rules: DeviceRules, devices: Devices) -> dict[str, Any]:
     """Names, numbers and capabilities; initialisation does nothing."""
 
-    def set_device(device: Any) -> None:
-        index = for_cpp(device)
-        if isinstance(index, torch.device) and index.index:
-            raise runtime_error(INVALID_DEVICE, rules.torch)
+    def get_device_properties(device: Any = None) -> SimpleNamespace:
+        index = torch.cuda._utils._get_device_index(device, optional=True)
+        if not 0 <= index < devices.count:
+            raise AssertionError("Invalid device id")
+        return properties
 
     major, minor = card.capability
     properties = SimpleNamespace(
@@ -73,30 +73,47 @@ def device_answers(card: Card, rules: DeviceRules) -> dict[str, Any]:
         "_lazy_init": _always(None),
         "init": _always(None),
         "_is_compiled": _always(True),
-        "is_available": _always(True),
+        "is_available": lambda: devices.count > 0,
         "is_initialized": _always(True),
         "_is_in_bad_fork": _always(False),
-        "device_count": _always(1),
-        "current_device": _always(0),
-        "set_device": set_device,
-        "_exchange_device": _always(0),
-        "_maybe_exchange_device": _always(0),
+        "device_count": lambda: devices.count,
+        "current_device": current_device,
+        "set_device": _set_device(devices),
+        "_exchange_device": devices.exchange,
+        "_maybe_exchange_device": devices.exchange,
         "synchronize": _always(None),
         "ipc_collect": _always(None),
         "is_bf16_supported": lambda including_emulation=True: including_emulation or major >= 8,
         "is_tf32_supported": _always(major >= 8),
-        "get_device_capability": _always((major, minor)),
-        "get_device_name": _always(card.product_name),
-        "get_device_properties": _always(properties),
+        "get_device_capability": lambda device=None: (get_device_properties(device).major, minor),
+        "get_device_name": lambda device=None: get_device_properties(device).name,
+        "get_device_properties": get_device_properties,
         "get_arch_list": _always([f"sm_{major}{minor}"]),
         "is_current_stream_capturing": _always(False),
-        "can_device_access_peer": _always(False),
+        "can_device_access_peer": _peers(card, devices),
         "utilization": _always(0),
     }
 
 
-def random_answers() -> dict[str, Any]:
-    """The device generator draws nothing: its state is sixteen bytes on the host."""
+def _set_device(devices: Devices) -> Callable[[Any], None]:
+    def set_device(device: Any) -> None:
+        devices.exchange(device)
+
+    return set_device
+
+
+def _peers(card: Card, devices: Devices) -> Callable[[Any, Any], bool]:
+    def can_device_access_peer(device: Any, peer_device: Any) -> bool:
+        for each in (device, peer_device):
+            if not 0 <= torch.cuda._utils._get_device_index(each, optional=True) < devices.count:
+                raise AssertionError("Invalid device id" if each is device else "Invalid peer device id")
+        return for_cpp(device) != for_cpp(peer_device) and card.has_peers
+
+    return can_device_access_peer
+
+
+def random_answers(devices: Devices) -> dict[str, Any]:
+    """The device generators draw nothing: their state is sixteen bytes on the host."""
     return {
         "manual_seed": _always(None),
         "manual_seed_all": _always(None),
@@ -104,10 +121,10 @@ def random_answers() -> dict[str, Any]:
         "seed_all": _always(None),
         "initial_seed": _always(0),
         "get_rng_state": lambda device="cuda": torch.zeros(16, dtype=torch.uint8),
-        "get_rng_state_all": lambda: [torch.zeros(16, dtype=torch.uint8)],
+        "get_rng_state_all": lambda: [torch.zeros(16, dtype=torch.uint8) for _ in range(devices.count)],
         "set_rng_state": _always(None),
         "set_rng_state_all": _always(None),
-        "default_generators": (Generator("cuda"),),
+        "default_generators": tuple(Generator(f"cuda:{ledger.device}") for ledger in devices.ledgers),
     }
 
 
@@ -117,27 +134,22 @@ def nvtx_answers() -> SimpleNamespace:
     return SimpleNamespace(**dict.fromkeys(names, _always(0)))
 
 
-def low_level_answers(ledger: Ledger) -> dict[str, Any]:
+def low_level_answers(devices: Devices) -> dict[str, Any]:
     """The C names that libraries call directly."""
     return {
-        "_cuda_setDevice": _always(None),
-        "_cuda_getDevice": _always(0),
-        "_cuda_exchangeDevice": _always(0),
-        "_cuda_maybeExchangeDevice": _always(0),
-        "_cuda_getDeviceCount": _always(1),
+        "_cuda_setDevice": _set_device(devices),
+        "_cuda_getDevice": current_device,
+        "_cuda_exchangeDevice": devices.exchange,
+        "_cuda_maybeExchangeDevice": devices.exchange,
+        "_cuda_getDeviceCount": lambda: devices.count,
         "_get_accelerator": _always(torch.device("cuda")),
-        "_accelerator_exchangeDevice": _always(0),
-        "_accelerator_maybeExchangeDevice": _always(0),
-        "_cuda_getCurrentRawStream": lambda device: ledger.stream,
+        "_accelerator_exchangeDevice": devices.exchange,
+        "_accelerator_maybeExchangeDevice": devices.exchange,
+        "_cuda_getCurrentRawStream": lambda device: devices.ledgers[device].stream,
         "_cuda_synchronize": _always(None),
         "_cuda_clearCublasWorkspaces": _always(None),
         "_cuda_isInBadFork": _always(False),
     }
-
-
-def _scatter(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> tuple[torch.Tensor]:
-    """nn.DataParallel on one card gives it the whole batch."""
-    return (tensor.to(for_cpp("cuda")),)
 
 
 def _parse_to(parse: Callable) -> Callable:
@@ -145,17 +157,17 @@ def _parse_to(parse: Callable) -> Callable:
     return lambda *args, **kwargs: parse(*(for_python(for_cpp(a)) for a in args[:1]), *args[1:], **kwargs)
 
 
-def accelerator_answers(streams: CurrentStream) -> dict[str, Any]:
-    """`torch.accelerator` names the same card."""
+def accelerator_answers(streams: CurrentStreams, devices: Devices) -> dict[str, Any]:
+    """`torch.accelerator` names the same cards."""
     return {
-        "is_available": _always(True),
-        "device_count": _always(1),
+        "is_available": lambda: devices.count > 0,
+        "device_count": lambda: devices.count,
         "current_accelerator": _always(torch.device("cuda")),
-        "current_device_index": _always(0),
-        "current_device_idx": _always(0),
-        "set_device_index": _always(None),
-        "set_device_idx": _always(None),
+        "current_device_index": current_device,
+        "current_device_idx": current_device,
+        "set_device_index": _set_device(devices),
+        "set_device_idx": _set_device(devices),
         "synchronize": _always(None),
-        "current_stream": lambda device=None: streams.current,
+        "current_stream": streams.of,
         "set_stream": streams.set,
     }

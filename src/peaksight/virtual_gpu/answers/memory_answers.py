@@ -16,6 +16,7 @@ from peaksight.records import Action
 from peaksight.units import MIB
 from peaksight.virtual_gpu.answers import nvml
 from peaksight.virtual_gpu.answers.settings_answers import SettingsAnswers
+from peaksight.virtual_gpu.memory.devices import Devices
 from peaksight.virtual_gpu.memory.ledger import Ledger
 from peaksight.virtual_gpu.memory.raw_memory import RawMemory
 from peaksight.virtual_gpu.memory_history.history_answers import HistoryAnswers
@@ -29,11 +30,11 @@ _STAT = dict.fromkeys(("current", "peak", "allocated", "freed"), 0)
 _TIMES = dict.fromkeys(("total", "max", "min", "count", "avg"), 0)
 
 
-def install(patches: Patches, ledger: Ledger, room: Room, observers: list[OutOfMemoryObserver]) -> None:
-    """Answer for the card of `room` until `patches` is left; the script's observers of its OOMs join `observers`."""
-    raw, settings = RawMemory(ledger), SettingsAnswers(ledger)
-    memory = DeviceMemory(ledger, room)
-    history = HistoryAnswers(ledger, raw, settings)
+def install(patches: Patches, devices: Devices, room: Room, observers: list[OutOfMemoryObserver]) -> None:
+    """Answer for the cards of `room` until `patches` is left; the script's observers of its OOMs join `observers`."""
+    raw, settings = RawMemory(devices), SettingsAnswers(devices)
+    memory = DeviceMemory(devices, room)
+    history = HistoryAnswers(devices, raw, settings)
     history.install(patches)
     nvml.install(patches, room.card, memory)
     statistics = memory.statistics()
@@ -50,27 +51,26 @@ def install(patches: Patches, ledger: Ledger, room: Room, observers: list[OutOfM
 
 
 class DeviceMemory:
-    """The memory of the one card as its process sees it."""
+    """The memory of the cards as their process sees it."""
 
-    def __init__(self, ledger: Ledger, room: Room) -> None:
-        """The allocator of `ledger` has the card of `room`."""
-        self._ledger = ledger
-        self._allocator = ledger.allocator
+    def __init__(self, devices: Devices, room: Room) -> None:
+        """The allocator of each of `devices` has a card like that of `room`."""
+        self._devices = devices
         self._room = room
 
-    def info(self, device: int = 0) -> tuple[int, int]:
+    def info(self, device: Any = None) -> tuple[int, int]:
         """Free and total bytes, as `cudaMemGetInfo`: nothing is free where the simulation goes beyond the card."""
-        return self._room.free_bytes(self._taken_bytes), self._room.card.total_bytes
+        return self._room.free_bytes(_taken_bytes(self._ledger(device))), self._room.card.total_bytes
 
     def statistics(self) -> dict[str, Any]:
         """The C functions of `torch.cuda.memory` about the caching allocator as a whole."""
         return {
-            "_cuda_memoryStats": _of_device(lambda: nested(self._allocator.memory_stats()) | _NO_PRIVATE_POOLS),
-            "_cuda_resetPeakMemoryStats": _of_device(self._allocator.reset_peak_stats),
-            "_cuda_resetAccumulatedMemoryStats": _of_device(self._allocator.reset_accumulated_stats),
-            "_cuda_emptyCache": self._ledger.empty_cache,
+            "_cuda_memoryStats": self._statistics,
+            "_cuda_resetPeakMemoryStats": lambda device: self._of_allocator(device).allocator.reset_peak_stats(),
+            "_cuda_resetAccumulatedMemoryStats": self._reset_accumulated,
+            "_cuda_emptyCache": self._empty_cache,
             "_cuda_setMemoryFraction": self._set_fraction,
-            "_cuda_getMemoryFraction": _of_device(self._get_fraction),
+            "_cuda_getMemoryFraction": self._get_fraction,
             "_cuda_getAllocatorBackend": lambda: "native",
             "_cuda_customAllocator": _refuse("CUDAPluggableAllocator"),
             "_cuda_changeCurrentAllocator": _refuse("change_current_allocator"),
@@ -91,31 +91,54 @@ class DeviceMemory:
     def driver(self) -> dict[str, Any]:
         """What torch asks the driver's tools."""
         return {
-            "list_gpu_processes": lambda device=None: self._processes(),
-            "device_memory_used": lambda device=None: self._room.card.total_bytes - self.info()[0],
+            "list_gpu_processes": self._processes,
+            "device_memory_used": lambda device=None: self._room.card.total_bytes - self.info(device)[0],
             "memory_usage": lambda device=None: 0,
         }
 
     @property
-    def _taken_bytes(self) -> int:
-        """What the process holds beside its context."""
-        return self._allocator.reserved_bytes + self._allocator.outside_bytes
+    def driver_numbers(self) -> tuple[int, ...]:
+        """The number that the driver gives each card, by its index in this process."""
+        return self._devices.visible
 
     @property
-    def process_bytes(self) -> int:
-        """What the process holds, its context included."""
-        return self._room.context_bytes + self._taken_bytes
+    def num_cards(self) -> int:
+        """How many the machine has."""
+        return len(self._devices.ledgers)
 
-    def _processes(self) -> str:
-        used = self.process_bytes
-        return f"GPU:0\nprocess {os.getpid():>10d} uses {used / MIB:>12.3f} MB GPU memory"
+    def process_bytes(self, device: Any = None) -> int:
+        """What the process holds, its context included."""
+        return self._room.context_bytes + _taken_bytes(self._ledger(device))
+
+    def _ledger(self, device: Any) -> Ledger:
+        return self._devices.ledgers[self._devices.index_of(device)]
+
+    def _of_allocator(self, device: int) -> Ledger:
+        """As `_ledger`, in the words of the allocator for a device that is not there."""
+        if not 0 <= device < self._devices.count:
+            raise RuntimeError(f"Invalid device argument {device}: did you call init?")
+        return self._devices.ledgers[device]
+
+    def _statistics(self, device: int) -> dict[str, Any]:
+        return nested(self._of_allocator(device).allocator.memory_stats()) | _NO_PRIVATE_POOLS
+
+    def _reset_accumulated(self, device: int) -> None:
+        self._of_allocator(device).allocator.reset_accumulated_stats()
 
     def _set_fraction(self, fraction: float, device: int) -> None:
-        self._ledger.set_memory_fraction(fraction)
+        self._of_allocator(device).set_memory_fraction(fraction)
 
-    def _get_fraction(self) -> float:
+    def _empty_cache(self) -> None:
+        for ledger in self._devices.used:
+            ledger.empty_cache()
+
+    def _processes(self, device: Any = None) -> str:
+        index, used = self._devices.index_of(device), self.process_bytes(device)
+        return f"GPU:{index}\nprocess {os.getpid():>10d} uses {used / MIB:>12.3f} MB GPU memory"
+
+    def _get_fraction(self, device: int) -> float:
         """What was allowed last, which stays where the simulation goes beyond the card."""
-        allowed = [call.bytes for call in self._ledger.calls if call.action is Action.ALLOWED]
+        allowed = [call.bytes for call in self._of_allocator(device).calls if call.action is Action.ALLOWED]
         return allowed[-1] / self._room.card.total_bytes if allowed and allowed[-1] else 1.0
 
 
@@ -157,15 +180,9 @@ def nested(flat: dict[str, int]) -> dict[str, Any]:
     return tree
 
 
-def _of_device(answer: Callable[[], Any]) -> Callable[[int], Any]:
-    """`answer` of the one card, for a C function that takes the index of a device."""
-
-    def answer_for(device: int) -> Any:
-        if device != 0:
-            raise RuntimeError(f"Invalid device argument {device}: did you call init?")
-        return answer()
-
-    return answer_for
+def _taken_bytes(ledger: Ledger) -> int:
+    """What the process holds of a card beside its context."""
+    return ledger.allocator.reserved_bytes + ledger.allocator.outside_bytes
 
 
 def _keep_enabled(value: bool) -> None:

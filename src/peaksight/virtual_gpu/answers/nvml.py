@@ -1,9 +1,10 @@
-"""What `pynvml` asks the driver, for scripts that print the card's memory with it.
+"""What `pynvml` asks the driver, for scripts that print the cards' memory with it.
 
 Only the functions of the driver's library are replaced; `pynvml` itself makes its answers out of them. What is not
 simulated is not supported, as NVML says of much on many cards.
 """
 
+import ctypes
 import os
 import sys
 from collections.abc import Callable
@@ -18,13 +19,20 @@ _Function = Callable[..., int]
 
 
 class Memory(Protocol):
-    """The memory of the card, as its process sees it."""
+    """The memory of the cards, as their process sees it."""
 
     @property
-    def process_bytes(self) -> int:
-        """What the process holds, its context included."""
+    def num_cards(self) -> int:
+        """How many cards the machine has."""
 
-    def info(self) -> tuple[int, int]:
+    @property
+    def driver_numbers(self) -> tuple[int, ...]:
+        """The number of each card that the process sees, by its index there."""
+
+    def process_bytes(self, device: int) -> int:
+        """What the process holds of a card, its context included."""
+
+    def info(self, device: int) -> tuple[int, int]:
         """Free and total bytes."""
 
 
@@ -59,13 +67,17 @@ class _Functions:
         return SUCCESS
 
     def _DeviceGetCount(self, count: Any) -> int:
-        return _write(count, value=1)
+        return _write(count, value=self._memory.num_cards)
 
     def _DeviceGetHandleByIndex(self, index: Any, device: Any) -> int:
-        return SUCCESS if index.value == 0 else INVALID_ARGUMENT
+        """A handle is a pointer that nobody follows: the card's number, and one more, for none is null."""
+        if not 0 <= index.value < self._memory.num_cards:
+            return INVALID_ARGUMENT
+        ctypes.c_void_p.from_buffer(device._obj).value = index.value + 1
+        return SUCCESS
 
     def _DeviceGetIndex(self, device: Any, index: Any) -> int:
-        return _write(index, value=0)
+        return _write(index, value=_number(device))
 
     def _DeviceGetName(self, device: Any, name: Any, length: Any) -> int:
         name.value = self._card.product_name.encode()
@@ -76,16 +88,30 @@ class _Functions:
         return _write(minor, value=self._card.capability[1])
 
     def _DeviceGetMemoryInfo(self, device: Any, info: Any) -> int:
-        free, total = self._memory.info()
+        seen_as = self._seen_as(device)
+        free, total = self._memory.info(seen_as) if seen_as is not None else (self._card.total_bytes,) * 2
         return _write(info, free=free, total=total, used=total - free)
 
     def _DeviceGetComputeRunningProcesses(self, device: Any, count: Any, processes: Any) -> int:
         """The first call asks how many there are."""
-        _write(count, value=1)
+        seen_as = self._seen_as(device)
+        _write(count, value=int(seen_as is not None))
+        if seen_as is None:
+            return SUCCESS
         if processes is None:
             return INSUFFICIENT_SIZE
-        processes[0].pid, processes[0].usedGpuMemory = os.getpid(), self._memory.process_bytes
+        processes[0].pid, processes[0].usedGpuMemory = os.getpid(), self._memory.process_bytes(seen_as)
         return SUCCESS
+
+    def _seen_as(self, device: Any) -> int | None:
+        """The index of a card in this process, None where CUDA_VISIBLE_DEVICES hides it."""
+        numbers = self._memory.driver_numbers
+        return numbers.index(_number(device)) if _number(device) in numbers else None
+
+
+def _number(device: Any) -> int:
+    """The card's number in a handle."""
+    return (ctypes.cast(device, ctypes.c_void_p).value or 1) - 1
 
 
 def _not_supported(*args: Any) -> int:

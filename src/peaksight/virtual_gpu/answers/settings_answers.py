@@ -5,7 +5,7 @@ from typing import Any
 
 from peaksight.allocator import Settings, parse_settings
 from peaksight.errors import AllocatorSettingsError
-from peaksight.virtual_gpu.memory.ledger import Ledger
+from peaksight.virtual_gpu.memory.devices import Devices
 
 _NOT_SIMULATED = "allocator-not-simulated"
 
@@ -13,9 +13,9 @@ _NOT_SIMULATED = "allocator-not-simulated"
 class SettingsAnswers:
     """The C functions, and the text of the settings that were given last."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        """The allocator of `ledger` works by those of the environment."""
-        self._ledger = ledger
+    def __init__(self, devices: Devices) -> None:
+        """The allocators of `devices` work by those of the environment."""
+        self._ledgers = devices.ledgers
         self._text: str | None = None
 
     def answers(self) -> dict[str, Any]:
@@ -37,16 +37,18 @@ class SettingsAnswers:
             AllocatorSettingsError: it asks for what is not simulated.
         """
         try:
-            self._ledger.apply_settings(parse_settings(text, base=self._ledger.allocator.settings))
+            settings = parse_settings(text, base=self._ledgers[0].allocator.settings)
         except AllocatorSettingsError as error:
             if error.slug == _NOT_SIMULATED:
                 raise
             raise ValueError(str(error)) from None
+        for ledger in self._ledgers:
+            ledger.apply_settings(settings)
         self._text = text
 
     def in_snapshot(self) -> dict[str, Any]:
         """As `torch.cuda.memory._snapshot()` tells them; those of pinned memory are torch's defaults."""
-        return {"PYTORCH_CUDA_ALLOC_CONF": self.text} | _told(self._ledger.allocator.settings)
+        return {"PYTORCH_CUDA_ALLOC_CONF": self.text} | _told(self._ledgers[0].allocator.settings)
 
 
 def _told(settings: Settings) -> dict[str, Any]:

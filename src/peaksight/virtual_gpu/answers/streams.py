@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from peaksight.virtual_gpu.memory.ledger import Ledger
+from peaksight.virtual_gpu.memory.devices import Devices
 from peaksight.virtual_gpu.tensors.devices import for_cpp, for_python
 
 
@@ -23,6 +23,7 @@ class Stream:
         self.device_type = 1
         self.priority = priority
         self.cuda_stream = self.stream_id
+        self._entered: list[Any] = []
 
     def wait_stream(self, stream: Any) -> None:
         """Nothing to wait for: the simulation runs in program order."""
@@ -44,6 +45,16 @@ class Stream:
     def is_capturing(self) -> bool:
         """No graph is captured."""
         return False
+
+    def __enter__(self) -> "Stream":
+        """`with stream:` is `with torch.cuda.stream(stream):`."""
+        self._entered.append(torch.cuda.stream(self))  # type: ignore[arg-type]
+        self._entered[-1].__enter__()
+        return self
+
+    def __exit__(self, *exc_info: Any) -> None:
+        """Those before are current again."""
+        self._entered.pop().__exit__(*exc_info)
 
     def __eq__(self, other: object) -> bool:
         """The same stream of the same device."""
@@ -78,20 +89,29 @@ class Event:
         return 1.0
 
 
-class CurrentStream:
-    """Which stream allocates, and `torch.cuda.stream` to change it."""
+class CurrentStreams:
+    """Which stream of each card allocates, and `torch.cuda.stream` to change it."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        """Blocks of `ledger` belong to the current stream."""
-        self._ledger = ledger
-        self.default = Stream(stream_id=0)
-        self.current = self.default
+    def __init__(self, devices: Devices) -> None:
+        """Blocks of each of `devices` belong to its current stream."""
+        self._devices = devices
+        self._default = [Stream(ledger.device, stream_id=0) for ledger in devices.ledgers]
+        self._current = list(self._default)
+
+    def of(self, device: Any = None) -> Stream:
+        """The current stream of `device`, by default of the current one."""
+        return self._current[self._devices.index_of(device)]
+
+    def default_of(self, device: Any = None) -> Stream:
+        """The stream that `device` begins with."""
+        return self._default[self._devices.index_of(device)]
 
     def set(self, stream: Stream | None) -> None:
-        """Make `stream` current; None changes nothing, as in torch."""
+        """Make `stream` current, and its device; None changes nothing, as in torch."""
         if stream is not None:
-            self.current = stream
-            self._ledger.stream = stream.stream_id
+            self._devices.exchange(stream.device)
+            self._current[stream.device_index] = stream
+            self._devices.ledgers[stream.device_index].stream = stream.stream_id
 
     def context(self, stream: Stream | None) -> "StreamContext":
         """`with torch.cuda.stream(stream):`."""
@@ -101,29 +121,33 @@ class CurrentStream:
 class StreamContext:
     """`stream` is current inside."""
 
-    def __init__(self, current: CurrentStream, stream: Stream | None) -> None:
+    def __init__(self, current: CurrentStreams, stream: Stream | None) -> None:
         """Of `current`."""
         self._current, self._stream = current, stream
 
     def __enter__(self) -> Stream | None:
         """Make it current."""
-        self._before = self._current.current
-        self._current.set(self._stream)
+        if self._stream is not None:
+            self._before = self._current.of(), self._current.of(self._stream.device)
+            self._current.set(self._stream)
         return self._stream
 
     def __exit__(self, *exc_info: object) -> None:
-        """Make the one before current again."""
-        self._current.set(self._before)
+        """Make those before current again, on its device and on the one that was current."""
+        if self._stream is not None:
+            here, there = self._before
+            self._current.set(there)
+            self._current.set(here)
 
 
-def stream_answers(current: CurrentStream) -> dict[str, Any]:
+def stream_answers(current: CurrentStreams) -> dict[str, Any]:
     """What torch.cuda answers about streams."""
     return {
         "Stream": Stream,
         "Event": Event,
         "ExternalStream": Stream,
-        "current_stream": lambda device=None: current.current,
-        "default_stream": lambda device=None: current.default,
+        "current_stream": current.of,
+        "default_stream": current.default_of,
         "set_stream": current.set,
         "stream": current.context,
         "StreamContext": current.context,

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from peaksight.virtual_gpu.approximations import Approximations
-from peaksight.virtual_gpu.memory.ledger import Ledger
+from peaksight.virtual_gpu.memory.devices import Devices
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.source_lines import SourceLines
 from peaksight.virtual_gpu.tensors.devices import PRIM_DEVICE, cpp_device
@@ -24,12 +24,12 @@ class _NobodysTensor:
     """Nothing is an instance of it."""
 
 
-def install(patches: Patches, ledger: Ledger, approximations: Approximations, lines: SourceLines) -> None:
+def install(patches: Patches, devices: Devices, approximations: Approximations, lines: SourceLines) -> None:
     """Answer for a card until `patches` is left."""
     _answer_device(patches)
-    _answer_addresses(patches, ledger)
-    _follow_storages(patches, ledger)
-    _follow_streams(patches, ledger, approximations, lines)
+    _answer_addresses(patches, devices)
+    _follow_storages(patches, devices)
+    _follow_streams(patches, devices, approximations, lines)
     _keep_buffers_on_host(patches)
     patches.set(FakeTensor, "__format__", _format)
     patches.callback(torch.set_default_device, default_device())
@@ -65,14 +65,15 @@ def _format(tensor: Any, spec: str) -> str:
     return object.__format__(tensor, spec)
 
 
-def _answer_addresses(patches: Patches, ledger: Ledger) -> None:
+def _answer_addresses(patches: Patches, devices: Devices) -> None:
     """The address of a storage is that of its block; one without a block has an address that is only its own."""
     real = torch.UntypedStorage.data_ptr
 
     def storage_address(storage: torch.UntypedStorage) -> int:
         if not _has_no_data(storage):
             return real(storage)
-        birth = ledger.of_storage(storage)
+        ledger = devices.holding(storage)
+        birth = None if ledger is None else ledger.of_storage(storage)
         return storage._cdata if birth is None else birth.block.address
 
     def tensor_address(tensor: FakeTensor) -> int:
@@ -86,25 +87,27 @@ def _has_no_data(storage: Any) -> bool:
     return storage_device(storage).type == "meta"
 
 
-def _follow_streams(patches: Patches, ledger: Ledger, approximations: Approximations, lines: SourceLines) -> None:
+def _follow_streams(patches: Patches, devices: Devices, approximations: Approximations, lines: SourceLines) -> None:
     """A block that another stream uses is reused when that is done: at once here, where no kernel takes time."""
 
     def record_stream(tensor: FakeTensor, stream: Any) -> None:
-        birth = ledger.of_storage(tensor.untyped_storage())
+        birth = devices.birth_of(tensor)
         if birth is not None and birth.stream != stream.stream_id:
             approximations.note("record-stream", lines.current().source)
 
     patches.set(FakeTensor, "record_stream", record_stream)
 
 
-def _follow_storages(patches: Patches, ledger: Ledger) -> None:
+def _follow_storages(patches: Patches, devices: Devices) -> None:
     """`storage.resize_` is no operator: FSDP and hand-written offloading free tensors by it."""
     resize = torch.UntypedStorage.resize_
 
     def followed(storage: torch.UntypedStorage, size: int) -> torch.UntypedStorage:
-        resized = resize(storage, size)
+        resized: Any = resize(storage, size)
         if _has_no_data(storage):
-            ledger.resized(storage, "storage.resize_")
+            held_by = devices.holding(storage) or vars(storage).get("_peaksight_freed_by", devices.current)
+            held_by.resized(storage, "storage.resize_")
+            resized._peaksight_freed_by = held_by
         return resized
 
     patches.set(torch.UntypedStorage, "resize_", followed)

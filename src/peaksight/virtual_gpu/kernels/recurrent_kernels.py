@@ -16,6 +16,7 @@ from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.kernels.recurrent import flat_numel, views
 from peaksight.virtual_gpu.kernels.recurrent_sizes import Layers, algorithm, reserve_bytes, workspace_bytes
 from peaksight.virtual_gpu.kernels.temporaries import Rule
+from peaksight.virtual_gpu.memory.devices import Devices
 from peaksight.virtual_gpu.memory.ledger import Ledger
 
 aten = torch.ops.aten
@@ -106,12 +107,15 @@ class Blocks:
 
 @dataclass(slots=True)
 class CudnnRecurrence:
-    """The kernels; they take their memory from `ledger`, and `note(slug)` is told which sizes were never measured."""
+    """The kernels; they take their memory from the card of their input, one of `devices`.
+
+    `note(slug)` is told which sizes were never measured.
+    """
 
     rules: DeviceRules
-    ledger: Ledger
+    devices: Devices
     note: Callable[[str], None]
-    _has_dropout_state: bool = field(default=False, init=False)
+    _with_dropout_state: set[Ledger] = field(default_factory=set, init=False)
 
     def fake_kernels(self) -> dict[str, Callable]:
         """A rule `(mode, run, args, kwargs)` by operator name."""
@@ -123,11 +127,11 @@ class CudnnRecurrence:
 
     def _forward(self, mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, ...]:
         input, weights, stride, buffer, hx, cx, *rest = args
-        settings, blocks = Settings(*rest), Blocks(self.ledger, "aten::_cudnn_rnn")
+        settings, blocks = Settings(*rest), self._blocks(input, "aten::_cudnn_rnn")
         layers = settings.layers(input)
         self._note_unmeasured(layers)
         if layers.drops:
-            self._take_dropout_state()
+            self._take_dropout_state(blocks.ledger)
         with mode, blocks.contiguous(settings.by_step(input)):
             shape = settings.by_step(input).shape[:-1]
             out = blocks.take(input.new_empty(*shape, layers.num_directions * layers.out_size))
@@ -144,7 +148,7 @@ class CudnnRecurrence:
         input, weights, stride, buffer, hx, cx, out, dy, dhy, dcy, *rest, _, mask = args
         if dy is None and dhy is None and dcy is None:
             return None, None, None, [None] * len(weights)
-        settings, blocks = Settings(*rest), Blocks(self.ledger, "aten::_cudnn_rnn_backward")
+        settings, blocks = Settings(*rest), self._blocks(input, "aten::_cudnn_rnn_backward")
         if not settings.train:
             raise RuntimeError("cudnn RNN backward can only be called in training mode")
         layers, x = settings.layers(input), settings.by_step(input)
@@ -166,7 +170,7 @@ class CudnnRecurrence:
 
     def _flatten(self, mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
         weights, stride, *_ = args
-        blocks = Blocks(self.ledger, "aten::_cudnn_rnn_flatten_weight")
+        blocks = self._blocks(weights[0], "aten::_cudnn_rnn_flatten_weight")
         with mode:
             buffer = blocks.take(weights[0].new_zeros(flat_numel(weights, stride)), Role.PARAMETER)
             for weight, view in zip(weights, views(buffer, weights), strict=True):
@@ -177,13 +181,16 @@ class CudnnRecurrence:
         chosen = algorithm(layers, self.rules, is_forward=is_forward)
         return workspace_bytes(layers, chosen, is_training=is_training)
 
-    def _take_dropout_state(self) -> None:
-        """One for all layers of a process: `get_dropout_state`."""
-        if not self._has_dropout_state:
-            self._has_dropout_state = True
+    def _blocks(self, tensor: Any, op: str) -> Blocks:
+        return Blocks(self.devices.ledgers[tensor.fake_device.index], op)
+
+    def _take_dropout_state(self, ledger: Ledger) -> None:
+        """One for all layers of a process on a card: `get_dropout_state`."""
+        if ledger not in self._with_dropout_state:
+            self._with_dropout_state.add(ledger)
             op = "aten::_cudnn_init_dropout_state"
-            self.ledger.free(self.ledger.allocate(SEED_BYTES, op, Role.WORKSPACE))
-            self.ledger.allocate(self.rules.multi_processor_count * DROPOUT_BYTES_PER_PROCESSOR, op, Role.WORKSPACE)
+            ledger.free(ledger.allocate(SEED_BYTES, op, Role.WORKSPACE))
+            ledger.allocate(self.rules.multi_processor_count * DROPOUT_BYTES_PER_PROCESSOR, op, Role.WORKSPACE)
 
     def _note_unmeasured(self, layers: Layers) -> None:
         if self.rules.capability[0] != HOPPER or layers.itemsize == torch.float64.itemsize:

@@ -41,10 +41,10 @@ class Failures:
         self._num_without_step = 0
 
     def out_of_memory(self, ledger: Ledger, about: Circumstances, error: DeviceOutOfMemory, op: str) -> None:
-        """Raise `torch.OutOfMemoryError` for an allocation of `op`, or lift the limit when enough was raised."""
-        if self._lifts_limit(ledger):
+        """Raise `torch.OutOfMemoryError` for an allocation of `op`; return when enough was raised."""
+        if self._were_enough():
             return
-        message = out_of_memory_message(error, self._room)
+        message = out_of_memory_message(error, self._room, ledger.device)
         ledger.note(Action.FAILED, error.requested_bytes, op)
         self._note(ledger, about, error.requested_bytes, op, message)
         self.tell(ledger, error)
@@ -53,8 +53,8 @@ class Failures:
     def library_failed(
         self, ledger: Ledger, about: Circumstances, what: str, num_bytes: int, error: BaseException
     ) -> None:
-        """Raise `error` of a library that could not get `num_bytes` from the card, or lift the limit."""
-        if self._lifts_limit(ledger):
+        """Raise `error` of a library that could not get `num_bytes` from the card; return when enough was raised."""
+        if self._were_enough():
             return
         self._note(ledger, about, num_bytes, what, str(error))
         raise self._marked(error)
@@ -73,11 +73,8 @@ class Failures:
         gave_up = self._num_without_step and (exit_code != 0 or stopped_here)
         return len(self.records) - 1 if gave_up else None
 
-    def _lifts_limit(self, ledger: Ledger) -> bool:
-        if self._max_failures is None or len(self.records) < self._max_failures:
-            return False
-        ledger.lift_limit()
-        return True
+    def _were_enough(self) -> bool:
+        return self._max_failures is not None and len(self.records) >= self._max_failures
 
     def tell(self, ledger: Ledger, error: DeviceOutOfMemory) -> None:
         """What C++ tells of an `error` before it raises: the history, and the observers that the script attached."""
@@ -87,7 +84,7 @@ class Failures:
             ledger.history.failed(size, ledger.stream, device_free_bytes=free)
         allowed = self._room.card.total_bytes if error.allowed_bytes is None else error.allowed_bytes
         for observer in self.observers:
-            observer(0, error.segment_bytes, allowed, free)
+            observer(ledger.device, error.segment_bytes, allowed, free)
 
     def _note(self, ledger: Ledger, about: Circumstances, num_bytes: int, op: str, message: str) -> None:
         failure = Failure(
@@ -134,8 +131,8 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
             pending += chain((current.__cause__, current.__context__), getattr(current, "exceptions", ()))
 
 
-def out_of_memory_message(error: DeviceOutOfMemory, room: Room) -> str:
-    """The text of `torch.OutOfMemoryError`, as `DeviceCachingAllocator::malloc` puts it together."""
+def out_of_memory_message(error: DeviceOutOfMemory, room: Room, device: int = 0) -> str:
+    """The text of `torch.OutOfMemoryError` of card number `device`, as `DeviceCachingAllocator::malloc` writes it."""
     if error.is_rejected:
         return (
             "CUDA out of memory. Allocation was preemptively rejected because it would exceed "
@@ -146,7 +143,7 @@ def out_of_memory_message(error: DeviceOutOfMemory, room: Room) -> str:
     in_use = format_size(room.context_bytes + taken_bytes)
     return (
         f"CUDA out of memory. Tried to allocate {format_size(error.segment_bytes)}. "
-        f"GPU 0 has a total capacity of {format_size(room.card.total_bytes)} "
+        f"GPU {device} has a total capacity of {format_size(room.card.total_bytes)} "
         f"of which {format_size(room.free_bytes(taken_bytes))} is free. "
         f"Including non-PyTorch memory, this process has {in_use} memory in use. "
         f"{allowed}Of the allocated memory {format_size(error.allocated_bytes)} is allocated by PyTorch, and "

@@ -36,13 +36,15 @@ class Ledger:
         on_first_use: Callable[[], None],
         on_failure: Callable[[DeviceOutOfMemory, str], None],
         on_done_without: Callable[[DeviceOutOfMemory], None],
+        device: int = 0,
     ) -> None:
-        """Blocks come from `allocator`; `circumstances` is asked at every birth.
+        """Blocks come from `allocator`, that of card number `device`; `circumstances` is asked at every birth.
 
         `on_first_use` is called before anything is asked of the card. `on_failure` hears of an allocation for an
         operator that the card cannot serve: it raises, or lifts the limit. `on_done_without` hears of one that the
         operator does without.
         """
+        self.device = device
         self.allocator = allocator
         self.births: list[Birth] = []
         self.calls: list[AllocatorCall] = []

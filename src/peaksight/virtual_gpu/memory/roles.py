@@ -7,7 +7,7 @@ from torch.utils._pytree import tree_leaves
 
 from peaksight.records import Phase, Role
 from peaksight.virtual_gpu.memory.births import Birth
-from peaksight.virtual_gpu.memory.ledger import Ledger
+from peaksight.virtual_gpu.memory.devices import Devices
 from peaksight.virtual_gpu.tensors.results import takes_no_tensor
 from peaksight.virtual_gpu.torch_private import FakeTensor
 from peaksight.virtual_gpu.training.training_loop import TrainingLoop
@@ -19,9 +19,9 @@ COPIES = {aten.clone.default, aten._to_copy.default}
 class Roles:
     """Tells inputs and copies of parameters from what a model makes."""
 
-    def __init__(self, ledger: Ledger, loop: TrainingLoop) -> None:
-        """Where the arguments of an operator come from is looked up in `ledger`."""
-        self._ledger = ledger
+    def __init__(self, devices: Devices, loop: TrainingLoop) -> None:
+        """Where the arguments of an operator come from is looked up in the ledgers of `devices`."""
+        self._devices = devices
         self._loop = loop
 
     def of(self, func: Any, args: tuple) -> tuple[Role, str]:
@@ -51,4 +51,4 @@ class Roles:
         return Role.UNMARKED, ""
 
     def _birth_of(self, tensor: FakeTensor) -> Birth | None:
-        return self._ledger.of_storage(tensor.untyped_storage()) if tensor.layout == torch.strided else None
+        return self._devices.birth_of(tensor) if tensor.layout == torch.strided else None

@@ -6,7 +6,7 @@ from typing import Any
 from torch.autograd.profiler import record_function
 
 from peaksight.virtual_gpu.answers.settings_answers import SettingsAnswers
-from peaksight.virtual_gpu.memory.ledger import Ledger
+from peaksight.virtual_gpu.memory.devices import Devices
 from peaksight.virtual_gpu.memory.raw_memory import RawMemory
 from peaksight.virtual_gpu.memory_history.history import ACTIONS, History, RecordContext
 from peaksight.virtual_gpu.memory_history.snapshots import DEFAULT_POOL, memory_snapshot
@@ -17,11 +17,11 @@ _CONTEXTS = {None: RecordContext.NEVER} | {context.name.lower(): context for con
 
 
 class HistoryAnswers:
-    """The C functions; the ledger gets its history when one is asked for."""
+    """The C functions; every ledger gets its history when one is asked for."""
 
-    def __init__(self, ledger: Ledger, raw: RawMemory, settings: SettingsAnswers) -> None:
-        """Of the allocator of `ledger`, which works by `settings`; `raw` knows its blocks by address."""
-        self._ledger = ledger
+    def __init__(self, devices: Devices, raw: RawMemory, settings: SettingsAnswers) -> None:
+        """Of the allocators of `devices`, which work by `settings`; `raw` knows their blocks by address."""
+        self._devices = devices
         self._raw = raw
         self._settings = settings
         self._metadata = ""
@@ -55,8 +55,9 @@ class HistoryAnswers:
         patches.set(record_function, "__exit__", left)
 
     def _pass(self, name: str, stage: str) -> None:
-        if self._ledger.history is not None:
-            self._ledger.history.passed(name, stage)
+        for ledger in self._devices.used:
+            if ledger.history is not None:
+                ledger.history.passed(name, stage)
 
     def _record(
         self,
@@ -108,39 +109,41 @@ class HistoryAnswers:
     ) -> None:
         for action in skip_actions:
             _check(action in ACTIONS, f"Unknown TraceEntry action: {action}")
-        if self._ledger.history is None:
-            self._ledger.history = History(self._ledger.allocator)
-            self._ledger.history.user_metadata = self._metadata
-        self._ledger.history.record(
-            enabled=enabled, context=context, max_entries=max_entries, clear=clear, skip_actions=skip_actions
-        )
+        for ledger in self._devices.ledgers:
+            if ledger.history is None:
+                ledger.history = History(ledger.allocator)
+                ledger.history.user_metadata = self._metadata
+            ledger.history.record(
+                enabled=enabled, context=context, max_entries=max_entries, clear=clear, skip_actions=skip_actions
+            )
 
     def _snapshot(self, pool: tuple | None) -> dict[str, Any]:
         """Of `pool`, a pair of integers that may be followed by whether traces are wanted; None is everything."""
         first, second, traces = _pool_and_traces(pool)
         return memory_snapshot(
-            self._ledger.allocator,
-            self._ledger.history,
+            [(ledger.allocator, ledger.history) for ledger in self._devices.ledgers[: self._devices.count]],
             settings=self._settings.in_snapshot(),
             pool=(first, second),
             traces=traces,
         )
 
     def _allocation_traceback(self, address: int) -> list[Frame] | None:
-        birth, history = self._raw.at(address), self._ledger.history
+        ledger, birth = self._raw.at(address) or (None, None)
+        history = None if ledger is None else ledger.history
         stack = history.block_stack(birth.block) if birth is not None and history is not None else None
         return None if stack is None else Frames().of(stack)
 
     def _annotate(self, address: int, metadata: str) -> None:
-        birth = self._raw.at(address)
+        ledger, birth = self._raw.at(address) or (None, None)
         _check(birth is not None, f"annotateMemory: no live allocation found at pointer {address:#x}")
-        if birth is not None and self._ledger.history is not None:
-            self._ledger.history.annotated(birth.block, metadata)
+        if birth is not None and ledger is not None and ledger.history is not None:
+            ledger.history.annotated(birth.block, metadata)
 
     def _set_metadata(self, metadata: str) -> None:
         self._metadata = metadata
-        if self._ledger.history is not None:
-            self._ledger.history.user_metadata = metadata
+        for ledger in self._devices.ledgers:
+            if ledger.history is not None:
+                ledger.history.user_metadata = metadata
 
 
 def _pool_and_traces(pool: Any) -> tuple[int, int, bool]:

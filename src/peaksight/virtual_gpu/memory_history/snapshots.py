@@ -3,12 +3,13 @@
 Mirrors `THCPModule_memorySnapshot` of torch/csrc/cuda/Module.cpp.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from peaksight.allocator import CachingAllocator
 from peaksight.allocator.blocks import ACTIVE_ALLOCATED, ACTIVE_AWAITING_FREE, INACTIVE, Block
 from peaksight.allocator.segments import Segment
-from peaksight.virtual_gpu.memory_history.history import Annotation, History, TraceEntry
+from peaksight.virtual_gpu.memory_history.history import History, TraceEntry
 from peaksight.virtual_gpu.memory_history.stacks import Frames, Stack
 from peaksight.virtual_gpu.torch_private import SNAPSHOTS_HAVE_HOST_MEMORY
 
@@ -22,34 +23,50 @@ _STATES = {
 
 
 def memory_snapshot(
-    allocator: CachingAllocator,
-    history: History | None,
+    devices: Sequence[tuple[CachingAllocator, History | None]],
     *,
     settings: dict[str, Any],
     pool: tuple[int, int] = DEFAULT_POOL,
     traces: bool = True,
 ) -> dict[str, Any]:
-    """The state of `allocator`, and with `traces` what `history` recorded. Only the default pool has segments."""
-    snapshot = _Snapshot(history)
-    segments = allocator.segments() if pool == DEFAULT_POOL else []
-    entries = list(history.entries) if history is not None else []
-    if history is not None:
-        history.snapshot_taken(allocator.active_bytes)
+    """The state of the allocators of all `devices`, and with `traces` what their histories recorded.
+
+    Only the default pool has segments.
+    """
+    frames = Frames()
+    snapshots = [_Snapshot(device, history, frames) for device, (_, history) in enumerate(devices)]
+    entries = [list(history.entries) if history is not None else [] for _, history in devices]
+    for allocator, history in devices:
+        if history is not None:
+            history.snapshot_taken(allocator.active_bytes)
     return {
-        "segments": [snapshot.segment(segment) for segment in segments],
-        "device_traces": [[snapshot.entry(entry) for entry in entries]] if traces else [],
+        "segments": [
+            snapshot.segment(segment)
+            for snapshot, (allocator, _) in zip(snapshots, devices, strict=True)
+            if pool == DEFAULT_POOL
+            for segment in allocator.segments()
+        ],
+        "device_traces": [
+            [snapshot.entry(entry) for entry in own] for snapshot, own in zip(snapshots, entries, strict=True) if traces
+        ],
         "allocator_settings": settings,
-        "external_annotations": [] if history is None else [_told(annotation) for annotation in history.annotations],
+        "external_annotations": [annotation for snapshot in snapshots for annotation in snapshot.annotations()],
         **_host_memory(),
     }
 
 
 class _Snapshot:
-    """The dictionaries of one snapshot."""
+    """The dictionaries of one device in a snapshot."""
 
-    def __init__(self, history: History | None) -> None:
+    def __init__(self, device: int, history: History | None, frames: Frames) -> None:
+        self._device = device
         self._history = history
-        self._frames = Frames()
+        self._frames = frames
+
+    def annotations(self) -> list[dict[str, Any]]:
+        """What the script or torch named, with its begin and end."""
+        named = [] if self._history is None else self._history.annotations
+        return [{"name": a.name, "stage": a.stage, "device": self._device, "time_us": a.time_us} for a in named]
 
     def segment(self, segment: Segment) -> dict[str, Any]:
         blocks = segment.blocks
@@ -57,7 +74,7 @@ class _Snapshot:
         active = [block for block in blocks if block.state is not INACTIVE]
         made_at = self._history.segment_stack(segment.address) if self._history is not None else None
         return {
-            "device": 0,
+            "device": self._device,
             "address": segment.address,
             "total_size": segment.total_size,
             "allocated_size": sum(block.size for block in allocated),
@@ -96,10 +113,6 @@ class _Snapshot:
 
     def _of(self, stack: Stack | None) -> list[Any]:
         return self._frames.of(stack or ())
-
-
-def _told(annotation: Annotation) -> dict[str, Any]:
-    return {"name": annotation.name, "stage": annotation.stage, "device": 0, "time_us": annotation.time_us}
 
 
 def _host_memory() -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -12,7 +13,8 @@ import torch.multiprocessing
 from torch.nn.parallel import distributed as data_parallel
 
 from peaksight.records import Role
-from peaksight.virtual_gpu.memory.ledger import Ledger
+from peaksight.virtual_gpu.memory.births import Birth
+from peaksight.virtual_gpu.memory.devices import Devices
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.torch_private import world
 
@@ -22,7 +24,7 @@ _BACKEND = "one_rank"
 _NCCL = (2, 28, 9)  # of torch 2.11 to 2.14
 
 
-def install(patches: Patches, ledger: Ledger, note: Note) -> None:
+def install(patches: Patches, devices: Devices, note: Note) -> None:
     """Make every process group one of one rank until `patches` is left.
 
     `note` is `Approximations.note`.
@@ -31,7 +33,7 @@ def install(patches: Patches, ledger: Ledger, note: Note) -> None:
     if dist.is_available():
         _make_groups_of_one(patches, note)
         _keep_stores_in_process(patches)
-        _follow_data_parallel(patches, ledger, note)
+        _follow_data_parallel(patches, devices, note)
         patches.callback(_leave_groups)
         patches.set(sys, "excepthook", sys.excepthook)  # a group puts its rank in front of tracebacks
 
@@ -80,7 +82,7 @@ def _keep_stores_in_process(patches: Patches) -> None:
                 patches.set(owner, name, make_store)
 
 
-def _follow_data_parallel(patches: Patches, ledger: Ledger, note: Note) -> None:
+def _follow_data_parallel(patches: Patches, devices: Devices, note: Note) -> None:
     """DistributedDataParallel runs as it is; what its C++ part allocates are buckets, and broadcasts.
 
     That all ranks have the same parameters goes without saying, and is not verified with a few bytes on the card.
@@ -89,18 +91,18 @@ def _follow_data_parallel(patches: Patches, ledger: Ledger, note: Note) -> None:
     def marking(function: Callable) -> Callable:
         @functools.wraps(function)
         def marked(*args: Any, **kwargs: Any) -> Any:
-            first = len(ledger.births)
-            result = function(*args, **kwargs)
-            for birth in ledger.births[first:]:
+            with _births(devices) as births:
+                result = function(*args, **kwargs)
+            for birth in births:
                 birth.role = Role.COMMUNICATION
             return result
 
         return marked
 
     def make_buckets(reducer: Any, *args: Any, **kwargs: Any) -> None:
-        first = len(ledger.births)
-        initialise(reducer, *args, **kwargs)
-        note("bucket-release", num_bytes=sum(birth.requested_bytes for birth in ledger.births[first:]))
+        with _births(devices) as births:
+            initialise(reducer, *args, **kwargs)
+        note("bucket-release", num_bytes=sum(birth.requested_bytes for birth in births))
 
     initialise = marking(dist.Reducer.__init__)
     patches.set(dist.Reducer, "__init__", make_buckets)
@@ -108,6 +110,16 @@ def _follow_data_parallel(patches: Patches, ledger: Ledger, note: Note) -> None:
         patches.set(owner, name, marking(getattr(owner, name)))
     patches.set(data_parallel, "_verify_param_shape_across_processes", lambda *args: None)
     patches.set(dist.Logger, "set_runtime_stats_and_log", lambda logger: None)  # it logs that nothing was timed
+
+
+@contextmanager
+def _births(devices: Devices) -> Iterator[list[Birth]]:
+    """What is born inside, once it is left."""
+    births: list[Birth] = []
+    before = [len(ledger.births) for ledger in devices.ledgers]
+    yield births
+    for ledger, first in zip(devices.ledgers, before, strict=True):
+        births += ledger.births[first:]
 
 
 def _start_one_process(patches: Patches, note: Note) -> None:

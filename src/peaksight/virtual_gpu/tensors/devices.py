@@ -7,11 +7,32 @@ Factories called from C++ then ask for `meta:k`; the mode maps a meta device wit
 A meta device without an index stays what it is: transformers and accelerate use it.
 """
 
+from threading import local
 from typing import Any
 
 import torch
 
 PRIM_DEVICE = torch.ops.prim.device.default
+
+
+class _Current(local):
+    """The device that a thread means where it names none."""
+
+    index = 0
+
+
+_current = _Current()
+
+
+def current_device() -> int:
+    """The index of the current device of this thread, zero to begin with."""
+    return _current.index
+
+
+def exchange_device(index: int) -> int:
+    """Make device `index` the current one of this thread; returns the one before."""
+    before, _current.index = _current.index, index
+    return before
 
 
 def cpp_device(tensor: Any) -> torch.device:
@@ -29,7 +50,7 @@ def for_cpp(device: Any) -> Any:
     if isinstance(device, str) and device.partition(":")[0] == "cuda":
         device = torch.device(device)
     if isinstance(device, torch.device) and device.type == "cuda":
-        return torch.device("meta", device.index or 0)
+        return torch.device("meta", _current.index if device.index is None else device.index)
     return device
 
 

@@ -38,7 +38,7 @@ class Observer(Protocol):
         """`func` returned `out` on the device."""
 
     def lacks(self, device: torch.device) -> None:
-        """The script asks for another card: raises what the runtime says."""
+        """The script asks for another card than the first: raises what the runtime says where it is not there."""
 
     def made_up(self, what: str) -> None:
         """A `value`, a `shape`, a random `draw` or the turn of a `thread` is not the real run's."""
@@ -101,7 +101,7 @@ class VirtualGpuMode(FakeTensorMode):
         return func(*args, **kwargs) if copied is None else copied
 
     def _own(self, device: Any) -> Any:
-        """`device`, which is on this machine: of cards, there is one."""
+        """`device`, which is on this machine: a first card always is."""
         if isinstance(device, torch.device) and device.type == "cuda" and device.index:
             self._observer.lacks(device)
         return device

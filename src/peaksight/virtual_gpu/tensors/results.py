@@ -25,13 +25,20 @@ RESULTS_ON_CARD = {
 _RESIZES = {aten.resize_.default, aten.resize_as_.default, aten.set_.source_Tensor}
 
 
-def device_storages(func: Any, out: Any, made_up: Callable[[str], None]) -> list[Any]:
-    """The storages of every tensor on the card that `func` returned; `made_up` hears of sparse ones."""
+def device_storages(func: Any, out: Any, made_up: Callable[[str], None]) -> list[tuple[int, Any]]:
+    """The storages of every tensor on a card that `func` returned, each with the index of its card.
+
+    `made_up` hears of sparse ones.
+    """
     if func in RESULTS_ON_CARD:
         out = [out[position] for position in RESULTS_ON_CARD[func]]
     leaves = (out,) if isinstance(out, FakeTensor) else tree_leaves(out)
     on_card = [t for t in leaves if isinstance(t, FakeTensor) and t.fake_device.type == "cuda"]
-    return [part.untyped_storage() for tensor in on_card for part in _strided_parts(tensor, made_up)]
+    return [
+        (tensor.fake_device.index, part.untyped_storage())
+        for tensor in on_card
+        for part in _strided_parts(tensor, made_up)
+    ]
 
 
 def _strided_parts(tensor: torch.Tensor, made_up: Callable[[str], None]) -> Sequence[torch.Tensor]:
@@ -48,10 +55,12 @@ def _strided_parts(tensor: torch.Tensor, made_up: Callable[[str], None]) -> Sequ
     )
 
 
-def on_card(out: Any) -> bool:
-    """Whether an output is on the card: parameters in the making are fake too, on the host."""
-    outputs = out if isinstance(out, (list, tuple)) else (out,)
-    return any(isinstance(tensor, FakeTensor) and tensor.fake_device.type == "cuda" for tensor in outputs)
+def card_of(out: Any) -> int | None:
+    """The index of the card that an output is on, None for the host: parameters in the making are fake too."""
+    for tensor in out if isinstance(out, (list, tuple)) else (out,):
+        if isinstance(tensor, FakeTensor) and tensor.fake_device.type == "cuda":
+            return tensor.fake_device.index
+    return None
 
 
 @cache

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from peaksight.records import Phase
-from peaksight.virtual_gpu.memory.ledger import Ledger
+from peaksight.virtual_gpu.memory.devices import Devices
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.tensors.device_requests import DeviceRequests
 from peaksight.virtual_gpu.training.modules import Parameters
@@ -13,7 +13,7 @@ from peaksight.virtual_gpu.training.training_loop import TrainingLoop
 
 
 def install(
-    patches: Patches, requests: DeviceRequests, loop: TrainingLoop, ledger: Ledger, parameters: Parameters
+    patches: Patches, requests: DeviceRequests, loop: TrainingLoop, devices: Devices, parameters: Parameters
 ) -> None:
     """Follow every call of the autograd engine until `patches` is left.
 
@@ -24,7 +24,8 @@ def install(
 
     def followed(*args: Any, **kwargs: Any) -> Any:
         if loop.phase is not Phase.BACKWARD:
-            ledger.backward_began()
+            for ledger in devices.ledgers:
+                ledger.backward_began()
         with loop.within(Phase.BACKWARD), requests:
             result = run_engine(*args, **kwargs)
         parameters.mark()

@@ -9,7 +9,7 @@ from torch import nn
 from torch.utils.weak import WeakIdKeyDictionary
 
 from peaksight.records import Role
-from peaksight.virtual_gpu.memory.ledger import Ledger
+from peaksight.virtual_gpu.memory.devices import Devices
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.tensors.mode import VirtualGpuMode
 from peaksight.virtual_gpu.torch_private import FakeTensor, swap
@@ -19,9 +19,9 @@ from peaksight.virtual_gpu.training.training_loop import ModuleTree, TrainingLoo
 class Parameters:
     """Every parameter of the run, by weak reference; says which storages hold parameters, gradients and buffers."""
 
-    def __init__(self, ledger: Ledger, tree: ModuleTree) -> None:
-        """Marks storages in `ledger`, with the paths of `tree`."""
-        self._ledger = ledger
+    def __init__(self, devices: Devices, tree: ModuleTree) -> None:
+        """Marks storages in the ledgers of `devices`, with the paths of `tree`."""
+        self._ledgers = devices.ledgers
         self._tree = tree
         self._all = WeakIdKeyDictionary()  # a WeakSet would compare tensors with ==
         self._roots: WeakSet[nn.Module] = WeakSet()
@@ -66,8 +66,8 @@ class Parameters:
 
     def _mark(self, tensor: Any, role: Role, module: str = "") -> None:
         for part in _parts(tensor):
-            if part.layout == torch.strided:
-                self._ledger.mark(part.untyped_storage(), role, module)
+            if part.layout == torch.strided and part.fake_device.type == "cuda":
+                self._ledgers[part.fake_device.index].mark(part.untyped_storage(), role, module)
 
 
 def _parts(tensor: Any) -> Iterator[FakeTensor]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from peaksight.virtual_gpu.memory.ledger import Ledger
+from peaksight.virtual_gpu.memory.devices import Devices
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.tensors.devices import for_cpp, for_python
 from peaksight.virtual_gpu.tensors.mapped import map_file
@@ -22,12 +22,12 @@ from peaksight.virtual_gpu.torch_private import guards, rebuilding, serializatio
 SET_FROM_FILE_HEADER_BYTES = 8  # the number of elements, before the data of each storage in the format of old
 
 
-def install(patches: Patches, ledger: Ledger) -> None:
+def install(patches: Patches, devices: Devices) -> None:
     """Load without reading until `patches` is left."""
     load = mapping(torch.load)
     for owner in (torch, serialization):
         patches.set(owner, "load", load)
-    storages = Storages(ledger)
+    storages = Storages(devices)
     patches.set(torch.UntypedStorage, "to", _method(storages.to))
     patches.set(torch.UntypedStorage, "_set_from_file", _method(storages.set_from_file))
     patches.set(torch.UntypedStorage, "from_file", staticmethod(_from_file))
@@ -75,9 +75,9 @@ def _as_on_the_card() -> Iterator[None]:
 class Storages:
     """Storages of files and of the card, as `torch.load` and a script's `map_location` handle them."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        """Those on the card are born in `ledger`."""
-        self._ledger = ledger
+    def __init__(self, devices: Devices) -> None:
+        """Those on a card are born in its ledger."""
+        self._devices = devices
         self._to = torch.UntypedStorage.to
         self._read = torch.UntypedStorage._set_from_file
 
@@ -86,11 +86,12 @@ class Storages:
         device = for_python(for_cpp(torch.device(device)))
         if device.type != "cuda" or storage.device == device:
             return self._to(storage, device=device, non_blocking=non_blocking)
+        self._devices.demand(device.index)
         made: Any = torch.UntypedStorage(storage.nbytes(), device="meta")
         made._peaksight_device = device
         if storage.nbytes() <= MAX_EXACT_NUMEL:
             made._peaksight_values = storage
-        self._ledger.born(made, "UntypedStorage.to")
+        self._devices.ledgers[device.index].born(made, "UntypedStorage.to")
         return made
 
     def set_from_file(self, storage: Any, file: Any, offset: Any, *args: Any) -> None:
