@@ -1,9 +1,12 @@
 """The report as JSON: `peaksight.report/1`, keys in the order of the record."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from peaksight.records import Reading, Report
 from peaksight.records.encoding import encode_json
+from peaksight.records.recording import RecordingReport
 
 
 def report_to_json(report: Report) -> str:
@@ -21,14 +24,19 @@ def report_schema() -> str:
     return _indented(msgspec.json.encode(msgspec.json.schema(Report), order="sorted"))
 
 
-def readings_to_json(readings: list[Reading]) -> str:
-    """One reading as indented JSON that ends in a newline, several as an array of them."""
-    return _indented(encode_json(readings[0] if len(readings) == 1 else readings))
+def answers_to_json(answers: Sequence[Reading | RecordingReport]) -> str:
+    """What `peaksight read` found in one file as indented JSON that ends in a newline, in several as an array."""
+    return _indented(encode_json(answers[0] if len(answers) == 1 else answers))
 
 
 def reading_schema() -> str:
     """The JSON schema of a reading, as published in docs/reading.schema.json."""
     return _indented(msgspec.json.encode(msgspec.json.schema(Reading), order="sorted"))
+
+
+def recording_schema() -> str:
+    """The JSON schema of a recording, as published in docs/recording.schema.json."""
+    return _indented(msgspec.json.encode(msgspec.json.schema(RecordingReport), order="sorted"))
 
 
 def _indented(encoded: bytes) -> str:
