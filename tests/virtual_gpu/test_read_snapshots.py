@@ -55,13 +55,9 @@ def run(tmp_path_factory):
         runpy.run_path(str(script), run_name="__main__")
         snapshot = torch.cuda.memory._snapshot()
     dump.write_bytes(pickle.dumps(snapshot))
-    command = ScriptCommand(target=str(script))
     (recording,) = read_snapshot(dump)
-    return SimpleNamespace(
-        seen=_capture(command, gpu, finished="script", ending=Ending(exit_code=0)),
-        read=recording.capture,
-        snapshot=snapshot,
-    )
+    seen = _capture(ScriptCommand(target="train.py"), gpu, finished="script", ending=Ending(exit_code=0))
+    return SimpleNamespace(seen=seen, read=recording.capture, snapshot=snapshot)
 
 
 def held(capture, *names):

@@ -30,6 +30,8 @@ _PLUMBING = (
     "torch/utils/_stats.py",
 )
 _MODULE = "torch/nn/modules/module.py"
+# Where the backward pass runs in the thread that called it.
+_ENGINE = ("torch/autograd/graph.py", "_engine_run_backward")
 _NOTEBOOK_CELL = re.compile(r"<ipython-input-\d+-\w+>|.*/ipykernel_\d+/\d+\.py")
 # Where a thread of Python begins; the thread of the backward pass begins in torch, or has no frame.
 _THREAD_STARTS = ("<module>", "_bootstrap", "_run_module_as_main")
@@ -65,7 +67,7 @@ def place_of(frames: tuple[Frame, ...]) -> Place:
     return Place(
         source=(own[0].filename, own[0].line) if own else None,
         library=next(libraries, ""),
-        script=own[-1].filename if own and own[-1].name == "<module>" else "",
+        script=next((frame.filename for frame in reversed(own) if frame.name == "<module>"), ""),
         phase=_phase(python, calls),
         runs_module=any(name == _MODULE and "_call_impl" in called for name, called in calls),
         makes_parameters=_makes_parameters(calls),
@@ -88,15 +90,14 @@ def source_text(source: tuple[str, int] | None, folder: str) -> str:
 
 
 def _phase(python: list[tuple[Frame, str | None]], calls: set[tuple[str, str]]) -> Phase | None:
-    names = {name for name, _ in calls}
-    if not python or any(name.startswith("torch/autograd/") and "backward" in called for name, called in calls):
+    if not python or _ENGINE in calls:
         return Phase.BACKWARD
     if any(name.startswith("torch/optim/") and _is_step(name, called) for name, called in calls):
         return Phase.OPTIMIZER
     if ("torch/serialization.py", "save") in calls:
         return Phase.SAVE
     outermost, name = python[-1]
-    if outermost.name not in _THREAD_STARTS and name is not None and name.startswith("torch/") and names:
+    if outermost.name not in _THREAD_STARTS and name is not None and name.startswith("torch/"):
         return Phase.BACKWARD
     return None
 
