@@ -46,7 +46,18 @@ def test_as_many_tokens_as_it_may(virtual_gpu, options):
     if options.get("use_cache", True):
         assert PROMPT + NEW - 1 == generated.past_key_values.get_seq_length()
     assert (2, PROMPT + NEW) == tuple(generated.sequences.shape)
-    assert ("tokens" in slugs(virtual_gpu)) == (options.get("eos_token_id", 0) is not None)
+    assert "tokens" in slugs(virtual_gpu)
+
+
+def test_nothing_ends_the_sequences_that_come_out(virtual_gpu):
+    """They are the prompt and ordinary words, which a mask of what follows the first end keeps."""
+    sequences = generate(small_model(), "cuda", {"num_return_sequences": 2, "do_sample": True}).sequences
+    is_end = torch.isin(sequences, torch.tensor([0, 2], device="cuda"))
+    kept = torch.cumsum(is_end, dim=1) == 0
+
+    assert 4 * [[3] * PROMPT] == sequences[:, :PROMPT].tolist()
+    assert [PROMPT + NEW] * 4 == [len(ids[mask]) for ids, mask in zip(sequences.cpu(), kept.cpu(), strict=True)]
+    assert "shapes" not in slugs(virtual_gpu)
 
 
 def test_the_persons_own_criteria(virtual_gpu):

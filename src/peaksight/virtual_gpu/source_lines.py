@@ -1,6 +1,7 @@
 """Which line of the person's own code is running: the innermost one, and the library frame below it."""
 
 import os
+import re
 import sys
 import sysconfig
 from functools import cache
@@ -10,7 +11,9 @@ from typing import NamedTuple
 from peaksight.virtual_gpu.frames import is_ours
 from peaksight.virtual_gpu.torch_private import ENGINE
 
-_INSTALLED = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib", "platstdlib")})
+_PYTHON = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
+# What the folders of installed packages are called, this environment's, the user's, and those that it builds on.
+_PACKAGES = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
 # Frames that every operation passes through: they say nothing about where it came from.
 _PLUMBING = (
     "torch/_ops.py",
@@ -112,11 +115,11 @@ def is_own(filename: str) -> bool:
 @cache
 def installed_name(filename: str) -> str | None:
     """The name of a library's file below its packages (`torch/nn/functional.py`), None for other files and ours."""
-    for root in _INSTALLED:
-        if filename.startswith(root + os.sep) and not is_ours(filename):
-            name = filename[len(root) + 1 :]
-            return name.partition("site-packages/")[2] or name
-    return None
+    if is_ours(filename):
+        return None
+    if packages := _PACKAGES.search(filename):
+        return filename[packages.end() :]
+    return next((filename[len(root) + 1 :] for root in _PYTHON if filename.startswith(root + os.sep)), None)
 
 
 def _relative(filename: str, script_dir: str) -> str:

@@ -43,14 +43,17 @@ def test_of_an_installed_module_and_of_a_console_script(here):
     assert source_directory(ScriptCommand(target="/opt/bin/torchrun")) == directory
 
 
-def test_lines_of_an_installed_package():
-    """Named below it when it is what runs."""
-    file = f"{sysconfig.get_path('purelib')}/mypackage/cli.py"
-    source = compile("def where(lines):\n    return lines.current()", file, "exec")
+@pytest.mark.parametrize(
+    "packages",
+    [sysconfig.get_path("purelib"), "/home/me/.local/lib/python3/site-packages", "/usr/lib/python3/dist-packages"],
+)
+def test_lines_of_an_installed_package(packages):
+    """Named below it when it is what runs, wherever packages are: in this environment or one that it builds on."""
+    source = compile("def where(lines):\n    return lines.current()", f"{packages}/mypackage/cli.py", "exec")
     names: dict = {}
     exec(source, names)
 
-    assert names["where"](SourceLines(f"{sysconfig.get_path('purelib')}/mypackage")).source == "cli.py:2"
+    assert names["where"](SourceLines(f"{packages}/mypackage")).source == "cli.py:2"
     assert names["where"](SourceLines("/elsewhere")).library == "mypackage/cli.py:2"
 
 

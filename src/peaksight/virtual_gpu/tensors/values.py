@@ -160,9 +160,9 @@ def attach(tensor: Any, value: torch.Tensor | None, family: Family) -> None:
     tensor._peaksight_value = (value, family)
 
 
-def assume(tensor: Any, value: float | int | bool) -> Any:
-    """`tensor`, every element of which is `value` from now on."""
-    everywhere = torch.tensor(value, dtype=tensor.dtype).expand(tensor.shape)
+def assume(tensor: Any, value: float | int | bool | torch.Tensor) -> Any:
+    """`tensor`, which has the values of `value`, or everywhere that one, from now on."""
+    everywhere = torch.as_tensor(value, dtype=tensor.dtype, device="cpu").expand(tensor.shape)
     attach(tensor, everywhere.clone() if _is_small(tensor) else everywhere, Family())
     return tensor
 

@@ -1,8 +1,10 @@
 """`generate()` of transformers: nobody knows which tokens a model would write, so it writes as many as it may.
 
-That is the upper bound of what the cache of keys and values grows to.
+That is the upper bound of what the cache of keys and values grows to. What comes out is the prompt and ordinary words,
+so that a script that looks for the end of a sequence finds none.
 """
 
+import functools
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -29,6 +31,7 @@ def install(patches: Patches, note: Callable[[], None]) -> None:
         if hasattr(mixin, _GO_ON) and hasattr(mixin, _FINISH):
             patches.set(mixin, _GO_ON, staticmethod(_beams_go_on))
             patches.set(mixin, _FINISH, _whole_beams(getattr(mixin, _FINISH)))
+        patches.set(mixin, "generate", _ordinary_words(mixin.generate, note))
 
     change_modules(
         patches,
@@ -50,6 +53,40 @@ def _until_max_length(evaluate: Callable, note: Callable[[], None]) -> Callable:
         return done
 
     return is_done
+
+
+def _ordinary_words(generate: Callable, note: Callable[[], None]) -> Callable:
+    """`GenerationMixin.generate`: the sequences that it returns have values, of which none is a special token."""
+
+    @functools.wraps(generate)
+    def generate_words(model: Any, inputs: torch.Tensor | None = None, *args: Any, **kwargs: Any) -> Any:
+        output = generate(model, inputs, *args, **kwargs)
+        sequences = getattr(output, "sequences", output)
+        if isinstance(sequences, torch.Tensor) and known_value(sequences) is None:
+            note()
+            words = torch.full(sequences.shape, _word(model), dtype=sequences.dtype, device="cpu")
+            prompt = kwargs.get("input_ids") if inputs is None else inputs
+            assume(sequences, words if model.config.is_encoder_decoder else _with_prompt(words, prompt))
+        return output
+
+    return generate_words
+
+
+def _word(model: Any) -> int:
+    """A token from the middle of the vocabulary that is no special one."""
+    settings = vars(model.config) | vars(model.generation_config)
+    special = [settings.get(f"{name}_token_id") for name in ("bos", "eos", "pad", "decoder_start", "sep", "cls")]
+    ids = {each for value in special for each in (value if isinstance(value, (list, tuple)) else [value])}
+    middle = model.get_input_embeddings().num_embeddings // 2
+    return next(word for word in range(middle, middle + len(ids) + 1) if word not in ids)
+
+
+def _with_prompt(words: torch.Tensor, prompt: torch.Tensor | None) -> torch.Tensor:
+    """`words` (sequences, length), which begin with `prompt` (samples, shorter length) where that is known."""
+    value = None if prompt is None or prompt.dim() != words.dim() else known_value(prompt)
+    if value is not None and value.shape[1] <= words.shape[1]:
+        words[:, : value.shape[1]] = value.repeat_interleave(words.shape[0] // value.shape[0], 0)
+    return words
 
 
 def _beams_go_on(
