@@ -341,3 +341,57 @@ def test_hooks_of_a_framework(not_reached):
         "14: validation_step",
         "28: trainer.validate(trainer.model, rows)",
     ]
+
+
+@pytest.mark.models
+@pytest.mark.filterwarnings("ignore")
+def test_checkpoints_of_lightning(not_reached):
+    """Its callback saves them when an epoch ends."""
+    pytest.importorskip("lightning")
+    source = LIGHTNING.replace('"enable_checkpointing", ', "")
+
+    assert "27: Trainer saves: ModelCheckpoint" in not_reached(source, head="")
+    assert "27: Trainer saves: ModelCheckpoint" not in not_reached(source.replace("ones(64", "ones(2"), head="")
+
+
+TRAINER = """\
+import torch
+from torch import nn
+from transformers import Trainer, TrainingArguments
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(8, 8)
+    def forward(self, x):
+        loss = self.net(x).sum()
+        return {"loss": loss, "logits": loss}
+rows = [{"x": torch.ones(8)}] * 64
+settings = dict(report_to=[], disable_tqdm=True, include_for_metrics=[], SETTINGS)
+trainer = Trainer(Net(), TrainingArguments("out", **settings), train_dataset=rows, eval_dataset=rows[:8])
+trainer.train()
+"""
+SCHEDULES = {
+    'eval_strategy="steps", eval_steps=4, save_strategy="best", metric_for_best_model="loss"': [
+        'Trainer evaluates: eval_strategy="steps", eval_steps=4',
+        'Trainer saves: save_strategy="best"',
+    ],
+    'eval_strategy="steps", eval_steps=2, save_steps=2, metric_for_best_model="runtime", load_best_model_at_end=True': [
+        "Trainer loads the best model: load_best_model_at_end=True",
+    ],
+    'eval_strategy="epoch", save_strategy="epoch"': [
+        'Trainer evaluates: eval_strategy="epoch"',
+        'Trainer saves: save_strategy="epoch"',
+    ],
+    'per_device_train_batch_size=64, eval_strategy="epoch", save_strategy="epoch"': [],
+    'save_strategy="no"': [],
+}
+
+
+@pytest.mark.models
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("settings", "missed"), SCHEDULES.items(), ids=range(len(SCHEDULES)))
+def test_what_a_trainer_does_by_its_settings(settings, missed, not_reached):
+    """Evaluations, checkpoints and the best model of transformers' Trainer; two steps of three ended."""
+    pytest.importorskip("transformers")
+
+    assert [f"14: {text}" for text in missed] == not_reached(TRAINER.replace("SETTINGS", settings), head="")

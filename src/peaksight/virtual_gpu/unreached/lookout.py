@@ -11,6 +11,7 @@ from peaksight.virtual_gpu.unreached.branches import Missed, Unreached
 from peaksight.virtual_gpu.unreached.device_work import DeviceWork
 from peaksight.virtual_gpu.unreached.hooks import Hooks
 from peaksight.virtual_gpu.unreached.probed_files import ProbedFiles
+from peaksight.virtual_gpu.unreached.schedules import Schedules
 from peaksight.virtual_gpu.unreached.training_frames import calling_frames, regions_of
 
 # A run that stops by itself has no more steps than that.
@@ -22,9 +23,11 @@ class Lookout:
 
     def __init__(self, script_dir: str) -> None:
         """Files below `script_dir` and below the working directory are looked at, and named relative to the former."""
-        self.files = ProbedFiles((script_dir, os.getcwd()), SourceLines(script_dir))
+        lines = SourceLines(script_dir)
+        self.files = ProbedFiles((script_dir, os.getcwd()), lines)
         self._work = DeviceWork(self.files.tree_of)
         self._hooks = Hooks(self.files, self._work)
+        self._schedules = Schedules(lines)
         self._found: dict[NotReached, Missed] = {}
         self._num_looks = 0
         self._has_failed = False
@@ -47,6 +50,7 @@ class Lookout:
 
     def _missed(self) -> Iterator[Missed]:
         frames = calling_frames(sys._getframe())
+        self._schedules.look(frames)
         running = {frame.f_code for frame in frames}
         for region in regions_of(frames, self.files):
             yield from Unreached(region, self._work, self.files, running).find()
@@ -57,7 +61,8 @@ class Lookout:
         if not self._num_looks or self._has_failed:
             return None
         missed = [each.line for each in self._found.values() if not each.file.hits[each.probe]]
-        files = list(dict.fromkeys(_place(line)[0] for line in self._found))
+        missed += self._schedules.missed()
+        files = list(dict.fromkeys(_place(line)[0] for line in [*self._found, *missed]))
         return tuple(sorted(missed, key=lambda line: (files.index(_place(line)[0]), int(_place(line)[1]))))
 
 
