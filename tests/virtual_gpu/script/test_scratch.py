@@ -1,7 +1,9 @@
 """The scratch: what it lists, and what other modules use to write by other means."""
 
+import importlib
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -141,3 +143,20 @@ def test_one_scratch_after_another(home):
 
     assert "notes.txt" in namespace["listdir"]()
     assert [("notes.txt", "deleted", 0)] == listed(second)
+
+
+def test_bytecode_of_installed_packages_is_kept(home, tmp_path, monkeypatch):
+    """As without a scratch, so that the next run need not compile them; none is written for the person's modules."""
+    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path / "bytecode"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "own_module.py").touch()
+    for name in ("colorsys", "own_module"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    with Scratch() as scratch:
+        importlib.import_module("colorsys")
+        importlib.import_module("own_module")
+
+    kept = [path.name.partition(".")[0] for path in (tmp_path / "bytecode").rglob("*.pyc")]
+    assert ["colorsys"] == kept
+    assert not scratch.writes()

@@ -1,6 +1,7 @@
 """The net under the redirection: a PEP 578 audit hook that refuses what would reach the world outside the scratch."""
 
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,6 +10,21 @@ from peaksight.virtual_gpu.script.session import active
 # Called with the overlay and the arguments of the event; raises to refuse.
 Guard = Callable[..., None]
 _guards: dict[str, Guard] = {}
+
+
+class _Lifted(threading.local):
+    """`with lifted:` nothing is refused to this thread: for what Python itself writes."""
+
+    depth = 0
+
+    def __enter__(self) -> None:
+        self.depth += 1
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.depth -= 1
+
+
+lifted = _Lifted()
 
 
 def install(guards: Mapping[str, Guard]) -> None:
@@ -23,5 +39,5 @@ def install(guards: Mapping[str, Guard]) -> None:
 
 def _hook(event: str, args: tuple[Any, ...]) -> None:
     guard = _guards.get(event)
-    if guard is not None and (overlay := active()) is not None:
+    if guard is not None and not lifted.depth and (overlay := active()) is not None:
         guard(overlay, *args)

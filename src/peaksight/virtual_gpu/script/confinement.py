@@ -10,6 +10,7 @@ from typing import Any
 
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.script import audit, replacements, session
+from peaksight.virtual_gpu.script.bytecode import keep_bytecode
 from peaksight.virtual_gpu.script.commands import COMMAND_GUARDS
 from peaksight.virtual_gpu.script.environment import environment
 from peaksight.virtual_gpu.script.file_guards import FILE_GUARDS
@@ -30,7 +31,7 @@ def confine(patches: Patches, overlay: Overlay) -> None:
     redirect_native(patches)
     patches.enter_context(environment(temporary))
     patches.set(tempfile, "tempdir", temporary)
-    patches.set(sys, "dont_write_bytecode", True)
+    keep_bytecode(patches)
     sys.meta_path.append(WrittenModuleFinder)
     patches.callback(sys.meta_path.remove, WrittenModuleFinder)
     patches.callback(_remove_temporary_directory, overlay)
