@@ -213,7 +213,6 @@ def test_an_empty_batch_takes_nothing():
     assert workspaces((0, 64, 8, 8), (64, 64, 3, 3)) == ([], [])
 
 
-DILATED = {"dtype": torch.float32}
 LONG_SUM = ((6, 2048, 48, 48), (256, 2048, 3, 3)), {"padding": 12, "dilation": 12}
 SHORT_SUM = ((8, 32, 64, 64), (32, 32, 3, 3)), {"dilation": 2}
 
@@ -228,18 +227,15 @@ SHORT_SUM = ((8, 32, 64, 64), (32, 32, 3, 3)), {"dilation": 2}
 )
 def test_dilated_convolutions_in_single_precision(shapes, options, layout, expected):
     """As of segmentation networks: copies of another layout, and a sum in parts."""
-    forward, backward = workspaces(*shapes, layout, **DILATED, **options)
-
+    forward, backward = workspaces(*shapes, layout, torch.float32, **options)
     assert (forward, [size for size in backward if size in expected[1]]) == expected
 
 
 def test_depthwise_convolutions_of_float16_are_of_cudnn():
     """Only where the window moves by one, and not in bfloat16: `use_cudnn_depthwise`."""
-    shapes = ((32, 32, 112, 112), (32, 1, 3, 3))
-
-    assert [51_562_178] == pytest.approx(workspaces(*shapes, padding=1, groups=32)[1], rel=0.01)
-    assert workspaces(*shapes, padding=1, groups=32, stride=2)[1] == []
-    assert workspaces(*shapes, padding=1, groups=32, dtype=torch.bfloat16)[1] == []
+    shapes, options = ((32, 32, 112, 112), (32, 1, 3, 3)), {"padding": 1, "groups": 32}
+    assert [51_562_178] == pytest.approx(workspaces(*shapes, **options)[1], rel=0.01)
+    assert workspaces(*shapes, **options, stride=2)[1] == workspaces(*shapes, **options, dtype=torch.bfloat16)[1] == []
 
 
 @pytest.mark.parametrize(

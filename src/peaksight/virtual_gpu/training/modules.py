@@ -13,6 +13,7 @@ from peaksight.virtual_gpu.memory.devices import Devices
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.tensors.mode import VirtualGpuMode
 from peaksight.virtual_gpu.torch_private import FakeTensor, swap
+from peaksight.virtual_gpu.training import lazy_modules
 from peaksight.virtual_gpu.training.training_loop import ModuleTree, TrainingLoop
 
 
@@ -94,6 +95,7 @@ def install(patches: Patches, mode: VirtualGpuMode, loop: TrainingLoop, paramete
     """Follow modules and keep parameters fake until `patches` is left."""
     patches.set(torch.utils, "swap_tensors", _take_over)
     _make_parameters_fake(patches, mode, parameters)
+    lazy_modules.install(patches, parameters.add)
     _follow_calls(patches, loop, parameters)
     _follow_moves(patches, mode, parameters)
 

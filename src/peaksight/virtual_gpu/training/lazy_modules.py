@@ -1,0 +1,52 @@
+"""Lazy modules: parameters and buffers whose shapes the first batch tells (torch.nn.LazyLinear and its kin).
+
+They are real, of no elements, until then. Where they were moved to is remembered, and what `materialize` makes there is
+fake, as every other parameter.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from peaksight.virtual_gpu.patches import Patches
+from peaksight.virtual_gpu.torch_private import FakeTensor, swap
+
+Uninitialized: Any = torch.nn.parameter.UninitializedTensorMixin  # type: ignore[attr-defined]
+T = torch.Tensor
+MOVES = {T.to, T.cuda, T.cpu, T.half, T.float, T.double, T.bfloat16}
+HOME = "_peaksight_home"
+
+
+def install(patches: Patches, made: Callable[[Any], None]) -> None:
+    """Answer for `UninitializedTensorMixin` until `patches` is left; `made` is told of every parameter."""
+    call = Uninitialized.__torch_function__.__func__
+    materialize = Uninitialized.materialize
+
+    def moved(cls: type, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        if func not in MOVES:
+            return call(cls, func, types, args, kwargs)
+        empty = torch.empty(0, **_home(args[0]))
+        setattr(args[0], HOME, func(empty, *args[1:], **(kwargs or {})))
+        return args[0]
+
+    def made_at_home(tensor: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        home = _home(tensor)
+        data = torch.empty(shape, device=device or home["device"], dtype=dtype or home["dtype"])
+        is_parameter = isinstance(tensor, nn.Parameter)
+        data = nn.Parameter(data, tensor.requires_grad) if is_parameter else data
+        if not isinstance(data, FakeTensor):
+            return materialize(tensor, shape, data.device, data.dtype)
+        tensor.__class__ = type(data)
+        swap(tensor, data)
+        if is_parameter:
+            made(tensor)
+
+    patches.set(Uninitialized, "__torch_function__", classmethod(moved))
+    patches.set(Uninitialized, "materialize", made_at_home)
+
+
+def _home(tensor: Any) -> dict[str, Any]:
+    home = getattr(tensor, HOME, tensor.data)
+    return {"device": home.device, "dtype": home.dtype}
