@@ -38,6 +38,7 @@ def build_report(capture: Capture, room: Room, unlimited: Capture | None = None)
         seconds=capture.seconds + (unlimited.seconds if unlimited else 0),
         caught_ooms=len(capture.failures) - (capture.fatal is not None),
         retries=verdict.retries,
+        undecided=verdict.undecided,
     )
 
 

@@ -18,7 +18,6 @@ DECIDING_BYTES = {
     "index-workspace": GIB,
     "fft-workspace": GIB,
     "recurrent-layers": GIB,
-    "unknown-operator": UNBOUNDED_BYTES,
     "one-rank": UNBOUNDED_BYTES,
     "other-process": UNBOUNDED_BYTES,
     "communicator": GIB // 2,
@@ -31,12 +30,14 @@ MAY_BE_ALIVE = {"bucket-release"}
 class Verdict:
     """`fits` is None when an unknown could turn the answer around; `oom` then still says which way is likelier.
 
-    `retries` is None when the card was never full.
+    `undecided` are the slugs of what keeps a run that fits from being sure, none where that is the card itself, which
+    is known too roughly. `retries` is None when the card was never full.
     """
 
     fits: bool | None
     oom: OutOfMemory | None
     retries: Retries | None
+    undecided: tuple[str, ...] = ()
 
 
 def judge(capture: Capture, room: Room, unlimited: Capture | None = None) -> Verdict:
@@ -49,9 +50,11 @@ def judge(capture: Capture, room: Room, unlimited: Capture | None = None) -> Ver
     if capture.fatal is not None:
         sure = unlimited is None or not _fits(unlimited, room.possibly_usable_bytes)
         return Verdict(fits=False if sure else None, oom=_out_of_memory(capture, capture.fatal), retries=None)
-    smallest = max(0, room.surely_usable_bytes - _undecided_bytes(capture))
+    unknown = _unknown_bytes(capture)
+    smallest = max(0, room.surely_usable_bytes - sum(unknown.values()))
     sure = capture.finished not in WITHOUT_ANSWER and _fits(capture, smallest)
-    return Verdict(fits=True if sure else None, oom=None, retries=_retries(capture, room))
+    undecided = () if sure else tuple(unknown)
+    return Verdict(fits=True if sure else None, oom=None, retries=_retries(capture, room), undecided=undecided)
 
 
 def allowed_by_script(capture: Capture) -> int | None:
@@ -71,11 +74,14 @@ def _fits(capture: Capture, limit_bytes: int) -> bool:
     return replay_capture(capture, limit_bytes=limit_bytes).failure is None
 
 
-def _undecided_bytes(capture: Capture) -> int:
-    return sum(map(_most_bytes, capture.not_simulated))
+def _unknown_bytes(capture: Capture) -> dict[str, int]:
+    """By how much more each unknown may take, by slug."""
+    return {unknown.slug: most for unknown in capture.not_simulated if (most := _most_bytes(unknown))}
 
 
 def _most_bytes(unknown: Approximation) -> int:
+    if unknown.at_most_bytes is not None:
+        return unknown.at_most_bytes
     if unknown.bytes is None:
         return DECIDING_BYTES.get(unknown.slug, 0)
     return unknown.bytes if unknown.slug in MAY_BE_ALIVE else 0

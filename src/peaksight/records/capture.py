@@ -149,11 +149,15 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approximation:
-    """Something that was not simulated exactly; `bytes` is its size, None when unknown."""
+    """Something that was not simulated exactly; `bytes` is its size, None when unknown.
+
+    `at_most_bytes` is the most by which the peak may be higher, None where nothing is known of that either.
+    """
 
     slug: str
     what: str
     bytes: int | None
+    at_most_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,6 +97,7 @@ class Report:
     `not_reached_lines` has the same ones with what they say.
     `torch` is the installed release, `device_rules` the build whose kernel and workspace rules were used.
     `caught_ooms` counts the failures that the script got over; `retries` is None when the card was never full.
+    `undecided` are the slugs in `not_simulated` for which a run that fits does so only likely.
     """
 
     schema: str
@@ -119,3 +120,4 @@ class Report:
     caught_ooms: int = 0
     retries: Retries | None = None
     not_reached_lines: tuple[NotReached, ...] = ()
+    undecided: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
 """What a report says in whole sentences."""
 
-from peaksight.records import WITHOUT_ANSWER, OutOfMemory, Peak, Phase, Report, Retries, StepPeak
+from peaksight.records import WITHOUT_ANSWER, Approximation, OutOfMemory, Peak, Phase, Report, Retries, StepPeak
 from peaksight.reporting.rows import by_category
 from peaksight.units import format_bytes
 
@@ -68,7 +68,13 @@ def _outcome(report: Report) -> str:
     if not _is_whole(report):
         return f"; {_FINISHED[report.finished]}"
     caught = f"; the script gets over running out of memory {_times(report.caught_ooms)}" if report.caught_ooms else ""
-    return f"{'' if report.fits else ', too close to be sure'}{caught}{_thrashing(report.retries)}"
+    return f"{'' if report.fits else _doubt(report)}{caught}{_thrashing(report.retries)}"
+
+
+def _doubt(report: Report) -> str:
+    if not report.undecided:
+        return ", too close to be sure"
+    return f", unless for what is not simulated: {', '.join(report.undecided)}"
 
 
 def _thrashing(retries: Retries | None) -> str:
@@ -96,6 +102,13 @@ def moment(at: Peak | OutOfMemory) -> str:
     """Where and when, as the rest of a sentence: `at train.py:42 in the backward of step 1`."""
     when = _WHEN[at.phase].format(step=at.step)
     return f"at {at.at} {when}" if at.at else when
+
+
+def unknown_size(unknown: Approximation) -> str:
+    """The size of what was not simulated: `115.00 MiB`, `up to 1.25 GiB` or `unknown`."""
+    if unknown.bytes is not None:
+        return format_bytes(unknown.bytes)
+    return "unknown" if unknown.at_most_bytes is None else f"up to {format_bytes(unknown.at_most_bytes)}"
 
 
 def ending(report: Report) -> str:

@@ -9,7 +9,7 @@ from rich.text import Text
 from peaksight.records import Report
 from peaksight.reporting.bars import Glyphs, glyphs_for, memory_bar, share_bar
 from peaksight.reporting.rows import by_category, by_place, ends
-from peaksight.reporting.sentences import NOT_REACHED, blocks, failure_lines, footer, peak_lines, verdict
+from peaksight.reporting.sentences import NOT_REACHED, blocks, failure_lines, footer, peak_lines, unknown_size, verdict
 from peaksight.units import format_bytes
 
 NUM_HOLDERS = 10
@@ -120,8 +120,7 @@ class _Page:
     def _not_simulated(self) -> Table:
         table = _table(">", "<", "<")
         for unknown in self.report.not_simulated:
-            size = "unknown" if unknown.bytes is None else format_bytes(unknown.bytes)
-            table.add_row(size, Text(unknown.what), Text(unknown.slug, style="dim"))
+            table.add_row(unknown_size(unknown), Text(unknown.what), Text(unknown.slug, style="dim"))
         return table
 
     def _writes(self) -> Table:

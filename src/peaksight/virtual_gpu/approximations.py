@@ -40,17 +40,29 @@ class Approximations:
         self._counts: Counter[str] = Counter()
         self._places: dict[str, dict[str, None]] = {}
         self._bytes: Counter[str] = Counter()
+        self._at_most: dict[str, int] = {}
 
-    def note(self, slug: str, place: str = "", num_bytes: int = 0) -> None:
-        """`slug` happened at a source line or in an operator; `num_bytes` is its size where that is known."""
+    def note(self, slug: str, place: str = "", num_bytes: int = 0, at_most_bytes: int | None = None) -> None:
+        """`slug` happened at a source line or in an operator; `num_bytes` is its size where that is known.
+
+        Where only its bound is, that is `at_most_bytes`, of one at a time: the largest counts.
+        """
         self._counts[slug] += 1
         self._bytes[slug] += num_bytes
+        if at_most_bytes is not None:
+            self._at_most[slug] = max(at_most_bytes, self._at_most.get(slug, 0))
         self._places.setdefault(slug, {}).setdefault(place)
 
     def records(self) -> tuple[Approximation, ...]:
         """For the capture."""
         return tuple(
-            Approximation(slug=slug, what=self._text(slug), bytes=self._bytes[slug] or None) for slug in self._counts
+            Approximation(
+                slug=slug,
+                what=self._text(slug),
+                bytes=self._bytes[slug] or None,
+                at_most_bytes=self._at_most.get(slug),
+            )
+            for slug in self._counts
         )
 
     def _text(self, slug: str) -> str:

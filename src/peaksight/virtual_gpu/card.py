@@ -217,7 +217,7 @@ class VirtualGpu:
         )
 
     def _new_workspaces(self, ledger: Ledger) -> Workspaces:
-        return Workspaces(ledger, CublasWorkspaces(self.rules, ledger), self.approximations.note)
+        return Workspaces(ledger, CublasWorkspaces(self.rules, ledger), self.approximations)
 
     def _new_outside(self, ledger: Ledger) -> OutsideMemory:
         fail, note = partial(self._library_failed, ledger), self.approximations.note

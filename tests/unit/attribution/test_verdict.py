@@ -115,13 +115,25 @@ def test_the_head_room_of_what_the_script_allows_itself():
     assert judge(capture, room_on(H100)).retries.head_room_bytes == GIB - 98 * MIB
 
 
-@pytest.mark.parametrize(("slug", "fits"), [("linalg-workspace", None), ("unknown-operator", None), ("draws", True)])
+@pytest.mark.parametrize(("slug", "fits"), [("linalg-workspace", None), ("one-rank", None), ("draws", True)])
 def test_only_unknown_workspaces_make_the_answer_doubtful(slug, fits):
     """A workspace of unknown size may take the last GiB; an approximation without memory may not."""
     unknown = Approximation(slug=slug, what="", bytes=None)
     capture = capture_of(allocation_of(2 * GIB, born=1), not_simulated=(unknown,))
 
-    assert judge(capture, h100_with(2 * GIB + 512 * MIB)).fits is fits
+    verdict = judge(capture, h100_with(2 * GIB + 512 * MIB))
+
+    assert verdict.fits is fits
+    assert verdict.undecided == (() if fits else (slug,))
+
+
+@pytest.mark.parametrize(("at_most_bytes", "fits"), [(GIB, True), (3 * GIB, None)])
+def test_what_is_unknown_up_to_a_bound(at_most_bytes, fits):
+    """It makes the answer doubtful where the card has not so much to spare."""
+    unknown = Approximation(slug="unknown-operator", what="", bytes=None, at_most_bytes=at_most_bytes)
+    capture = capture_of(allocation_of(2 * GIB, born=1), not_simulated=(unknown,))
+
+    assert judge(capture, h100_with(4 * GIB)).fits is fits
 
 
 @pytest.mark.parametrize("finished", ["failed", "interrupted", "untrained"])

@@ -3,9 +3,9 @@
 import pytest
 
 from helpers import holder_of, oom_of, peak_of, report_of, step_of
-from peaksight.records import Category, Gpu, Phase, Retries
+from peaksight.records import Approximation, Category, Gpu, Phase, Retries
 from peaksight.reporting import progress_line, stopped_line
-from peaksight.reporting.sentences import ending, moment, verdict
+from peaksight.reporting.sentences import ending, moment, unknown_size, verdict
 from peaksight.units import GIB
 
 WEIGHTS = holder_of(8 * GIB, Category.PARAMETER)
@@ -55,6 +55,27 @@ def test_a_run_that_gets_over_failures():
 def test_a_close_call_says_likely(oom, start):
     """Both sides of the line have a word for it."""
     assert verdict(report_of(WEIGHTS, gpu=T4, fits=None, oom=oom)).startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("undecided", "end"),
+    [
+        ((), ", too close to be sure."),
+        (("communicator", "one-rank"), ", unless for what is not simulated: communicator, one-rank."),
+    ],
+)
+def test_why_it_is_only_likely(undecided, end):
+    """The card is known too roughly, or some memory of the job is not known."""
+    assert verdict(report_of(WEIGHTS, gpu=T4, fits=None, undecided=undecided)).endswith(end)
+
+
+@pytest.mark.parametrize(
+    ("num_bytes", "at_most_bytes", "size"),
+    [(GIB, None, "1.00 GiB"), (None, None, "unknown"), (None, 2 * GIB, "up to 2.00 GiB")],
+)
+def test_the_size_of_what_was_not_simulated(num_bytes, at_most_bytes, size):
+    """Known, bounded or not known at all."""
+    assert unknown_size(Approximation(slug="draws", what="", bytes=num_bytes, at_most_bytes=at_most_bytes)) == size
 
 
 def test_a_run_cut_short_gives_no_answer():

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from peaksight.attribution.verdict import DECIDING_BYTES, UNBOUNDED_BYTES
 from peaksight.errors import UnsupportedError
+from peaksight.units import MIB
 from peaksight.virtual_gpu.kernels.known_operators import MEASURED, family, is_known
 from tests.virtual_gpu.cards import slugs
 
@@ -61,9 +61,13 @@ def test_the_list_is_of_operators():
     assert all("::" in name for name in MEASURED)
 
 
-def test_it_decides():
-    """No room is large enough for a workspace of unknown size: such a job only likely fits."""
-    assert DECIDING_BYTES["unknown-operator"] == UNBOUNDED_BYTES
+def test_its_workspace_has_a_bound(virtual_gpu, smooth):
+    """More than anything of its kind took that was measured: of all calls, the largest counts."""
+    smooth(torch.ones(2 * MIB, device="cuda"))
+    smooth(torch.ones(MIB, device="cuda"))
+    [unknown] = [each for each in virtual_gpu.approximations.records() if each.slug == "unknown-operator"]
+
+    assert (unknown.bytes, unknown.at_most_bytes) == (None, 32 * MIB + 16 * (8 + 8) * MIB)
 
 
 def test_operator_without_a_fake_kernel(virtual_gpu):

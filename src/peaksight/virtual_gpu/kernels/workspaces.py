@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from peaksight.records import Role
 from peaksight.units import MIB
+from peaksight.virtual_gpu.approximations import Approximations
 from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.kernels import (
     attention_backward,
@@ -163,7 +165,7 @@ class Workspaces:
 
     ledger: Ledger
     cublas: CublasWorkspaces
-    note_unpriced: Callable[[str, str], None]
+    approximations: Approximations
 
     def take(self, call: KernelCall, in_backward: bool, note_results: Callable[[Any], None]) -> None:
         """An operator ran on the card: note its results, and take what its kernels take beside them.
@@ -178,7 +180,12 @@ class Workspaces:
         if temporaries is not None:
             self._pass_through(temporaries, call, note_results)
         if call.func in PARTLY_PRICED or (temporaries is None and (rule is not None or not _is_priced(call.func))):
-            self.note_unpriced(UNPRICED.get(call.func, UNKNOWN), call.func.name())
+            self._note_unpriced(call)
+
+    def _note_unpriced(self, call: KernelCall) -> None:
+        slug = UNPRICED.get(call.func, UNKNOWN)
+        at_most_bytes = most_unknown_bytes(call) if slug == UNKNOWN else None
+        self.approximations.note(slug, call.func.name(), at_most_bytes=at_most_bytes)
 
     def _pass_through(self, temporaries: Temporaries, call: KernelCall, note_results: Callable[[Any], None]) -> None:
         """Blocks that live for the length of one kernel, and among them its results."""
@@ -204,6 +211,15 @@ class Workspaces:
     def _give_back(self, birth: Birth | None) -> None:
         if birth is not None:
             self.ledger.free(birth)
+
+
+def most_unknown_bytes(call: KernelCall) -> int:
+    """More than any operator took that was measured, but for convolutions, recurrent layers and linear algebra.
+
+    In benchmarks/operators that is up to 26 MiB beside small tensors, and ten times the tensors themselves.
+    """
+    tensors = [leaf for leaf in tree_leaves((call.args, call.kwargs, call.out)) if isinstance(leaf, torch.Tensor)]
+    return 32 * MIB + 16 * sum(tensor.numel() * tensor.itemsize for tensor in tensors)
 
 
 def _one_by_one(out: Any, num_parts: int) -> list[Any]:
