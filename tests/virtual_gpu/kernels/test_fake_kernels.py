@@ -95,3 +95,26 @@ def test_nested_tensors(virtual_gpu):
     rows = [torch.ones(2, 3, device="cuda"), torch.ones(1, 3, device="cuda")]
 
     assert (2, 3) == tuple(torch.nested.nested_tensor(rows, layout=torch.jagged)[0].shape)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda rates: torch.distributions.Dirichlet(rates).rsample(),
+        lambda rates: torch.distributions.Beta(rates, rates).rsample(),
+        lambda rates: torch.distributions.Gamma(rates, rates).rsample(),
+    ],
+)
+def test_draws_with_gradients(virtual_gpu, draw):
+    """Draws of these distributions pass gradients on to their parameters."""
+    rates = torch.ones(4, 3, device="cuda", requires_grad=True)
+    draw(rates).sum().backward()
+
+    assert rates.shape == rates.grad.shape
+
+
+def test_draws(virtual_gpu):
+    """Counts have the shape of their rates."""
+    rates = torch.rand(4, 3, device="cuda")
+
+    assert (4, 3) == tuple(torch.poisson(rates).shape) == tuple(torch.binomial(rates, rates).shape)

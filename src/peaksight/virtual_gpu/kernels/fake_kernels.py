@@ -5,7 +5,14 @@ from typing import Any
 
 import torch
 
-from peaksight.virtual_gpu.kernels import batch_norm, decompositions, images, recurrent_cells, sparse
+from peaksight.virtual_gpu.kernels import (
+    batch_norm,
+    decompositions,
+    grouped_products,
+    images,
+    recurrent_cells,
+    sparse,
+)
 from peaksight.virtual_gpu.kernels.composites import fused_rms_norm
 from peaksight.virtual_gpu.tensors.values import known_value
 
@@ -26,6 +33,7 @@ def fake_kernels() -> dict[str, Callable]:
         **sparse.fake_kernels(),
         **batch_norm.FAKE_KERNELS,
         **decompositions.FAKE_KERNELS,
+        **grouped_products.FAKE_KERNELS,
         **images.FAKE_KERNELS,
         "aten::_fused_rms_norm": _fused_rms_norm,
         "aten::_scaled_dot_product_cudnn_attention": _cudnn_attention,
@@ -36,6 +44,12 @@ def fake_kernels() -> dict[str, Callable]:
         "aten::_nested_tensor_from_mask_left_aligned": _is_left_aligned,
         "aten::_softmax_backward_data": _gradient_of_softmax,
         "aten::_log_softmax_backward_data": _gradient_of_softmax,
+        "aten::_sample_dirichlet": _like_first_argument,
+        "aten::_dirichlet_grad": _like_first_argument,
+        "aten::_standard_gamma": _like_first_argument,
+        "aten::_standard_gamma_grad": _like_first_argument,
+        "aten::poisson": _like_first_argument,
+        "aten::binomial": _like_first_argument,
         "aten::_ctc_loss_backward": _like_second_argument,
         "aten::_ctc_loss_backward.Tensor": _like_second_argument,
         "aten::multi_margin_loss_backward": _like_second_argument,
