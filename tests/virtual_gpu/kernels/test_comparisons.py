@@ -34,3 +34,11 @@ def test_other_shapes_are_not_equal(virtual_gpu):
         assert not torch.equal(torch.ones(2, device="cuda"), torch.ones(3, device="cuda"))
 
     assert [8, 12, -12, -8] == events or [8, 12, -8, -12] == events
+
+
+def test_inverse_of_stft(virtual_gpu):
+    """`istft` asks whether its windows leave gaps: they do not, in a run that works."""
+    window = torch.hann_window(2048, device="cuda")
+    spectrum = torch.stft(torch.randn(2, 32000, device="cuda"), 2048, 512, window=window, return_complex=True)
+
+    assert (2, 32000) == tuple(torch.istft(spectrum, 2048, 512, window=window, length=32000).shape)

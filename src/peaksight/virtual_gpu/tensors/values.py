@@ -22,13 +22,15 @@ MAX_FLOAT_NUMEL = 1 << 12
 STAND_INS = {"floating": 1.0, "integer": 1, "bool": False}
 # On finite values these give the same answer everywhere: a training run that works is assumed to be finite.
 ON_FINITE_VALUES = {aten.isnan.default: False}
-# What they return has any value: as good as another, and overwritten by scatter_ or indexing.
+# What they return has any value: as good as another, and overwritten by scatter_ or indexing. That of the last is
+# zero without a byte of memory, which no kernel of the host may read: the tangents of forward-mode AD begin as such.
 UNINITIALISED = {
     aten.empty.memory_format,
     aten.empty_strided.default,
     aten.empty_like.default,
     aten.new_empty.default,
     aten.new_empty_strided.default,
+    aten._efficientzerotensor.default,
 }
 # Their values do not depend on those of their first argument, only its shape does.
 BY_SHAPE_ALONE = {
