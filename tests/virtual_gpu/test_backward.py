@@ -367,3 +367,39 @@ def test_functional_transforms(virtual_gpu):
     loss = torch.func.vmap(torch.func.grad(lambda w, b: (w @ b).sum()), in_dims=(None, 0))(weight, batch)
 
     assert (SIDE, SIDE, SIDE) == tuple(loss.shape)
+
+
+def test_saved_on_cpu(virtual_gpu):
+    """What is saved for the backward lies on the host, pinned, and comes back for it."""
+    layers = stack(4)
+    with torch.autograd.graph.save_on_cpu(pin_memory=True):
+        loss = layers(x()).sum()
+    kept = torch.cuda.memory_allocated()
+    loss.backward()
+
+    assert kept < torch.cuda.max_memory_allocated()
+    assert layers[0][0].weight.grad.is_cuda
+
+
+def test_hooks_of_saved_tensors(virtual_gpu):
+    """They see tensors on the card, and may make others there."""
+    seen = []
+
+    def pack(tensor):
+        seen.append(tensor.device)
+        return tensor.to("cuda", torch.float16)
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda packed: packed.float()):
+        x(requires_grad=True).exp().sum().backward()
+
+    assert {torch.device("cuda:0")} == set(seen)
+
+
+def test_forward_mode(virtual_gpu):
+    """Tangents that are zero have no memory, and no values that could be looked at."""
+    layer = nn.Linear(SIDE, SIDE).cuda()
+    value = x()
+    _, tangent = torch.func.jvp(layer, (value,), (torch.ones_like(value),))
+    tangent.sum().backward()
+
+    assert layer.weight.shape == layer.weight.grad.shape

@@ -1,5 +1,6 @@
-"""The backward pass: its phase, and the device requests of what is recomputed inside it."""
+"""The backward pass: its phase, and the device requests of what is recomputed inside it or saved for it."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -34,3 +35,19 @@ def install(
     for owner in (torch.autograd, torch.autograd.graph):
         if hasattr(owner, "_engine_run_backward"):
             patches.set(owner, "_engine_run_backward", followed)
+    _follow_packing(patches, requests)
+
+
+def _follow_packing(patches: Patches, requests: DeviceRequests) -> None:
+    """A pack hook runs inside the operator that saves, where the function mode is off: it may ask for devices too."""
+    hooks = torch.autograd.graph.saved_tensors_hooks
+    begin = hooks.__init__
+
+    def begin_followed(self: Any, pack_hook: Callable, unpack_hook: Callable) -> None:
+        def pack(tensor: torch.Tensor) -> Any:
+            with requests:
+                return pack_hook(tensor)
+
+        begin(self, pack, unpack_hook)
+
+    patches.set(hooks, "__init__", begin_followed)
