@@ -8,8 +8,9 @@ from markupsafe import Markup, escape
 
 from peaksight import __version__
 from peaksight.records import Report
-from peaksight.reporting import rows, sentences
-from peaksight.reporting.chart import steps_chart
+from peaksight.records.recording import RecordingReport
+from peaksight.reporting import recording_sentences, rows, sentences
+from peaksight.reporting.chart import steps_chart, timeline_chart
 from peaksight.units import format_bytes
 
 
@@ -18,6 +19,15 @@ def report_to_html(report: Report) -> str:
     chart = Markup(steps_chart(report)) if report.steps else ""
     page = _environment().get_template("report.html")
     return page.render(report=report, chart=chart, rows=rows, sentences=sentences, version=__version__)
+
+
+def recording_to_html(report: RecordingReport) -> str:
+    """The same for a memory snapshot."""
+    chart = Markup(timeline_chart(report.timeline, report.gpu.usable_bytes)) if len(report.timeline) > 1 else ""
+    page = _environment().get_template("recording.html")
+    return page.render(
+        report=report, chart=chart, rows=rows, sentences=sentences, words=recording_sentences, version=__version__
+    )
 
 
 @cache

@@ -11,6 +11,7 @@ from peaksight.records.recording import Fragmentation, Pin, RecordingReport
 from peaksight.reporting.bars import Glyphs, glyphs_for, share_bar
 from peaksight.reporting.recording_sentences import (
     CANNOT_TELL,
+    Number,
     failure_numbers,
     fragmentation_numbers,
     happened,
@@ -138,10 +139,10 @@ def _segments(found: Fragmentation) -> Table:
     return table
 
 
-def _numbers(lines: Iterable[tuple[str, str, str]]) -> Table:
+def _numbers(numbers: Iterable[Number]) -> Table:
     table = _table("<", ">", "<")
-    for position, (name, size, note) in enumerate(lines):
-        table.add_row(name, size, Text(note, style="dim" if position else ""))
+    for position, (name, num_bytes, note) in enumerate(numbers):
+        table.add_row(name, format_bytes(num_bytes), Text(note, style="dim" if position else ""))
     return table
 
 

@@ -11,6 +11,9 @@ from peaksight.units import format_bytes
 
 CANNOT_TELL = "What the snapshot cannot tell"
 
+# A name, bytes, and what they mean.
+Number = tuple[str, int, str]
+
 _NUM_CATEGORIES = 3
 _WITHOUT_LINE = {
     Phase.BACKWARD: "(backward pass, without a line)",
@@ -55,37 +58,37 @@ def moment(at: Peak | OutOfMemory) -> str:
     return words.strip()
 
 
-def peak_numbers(peak: Peak) -> list[tuple[str, str, str]]:
+def peak_numbers(peak: Peak) -> list[Number]:
     """Each number of the peak with its name and what it means."""
     return [
-        ("allocated", format_bytes(peak.allocated_bytes), moment(peak)),
-        ("reserved", format_bytes(peak.reserved_bytes), "the most at any time of the recording"),
-        ("requested", format_bytes(peak.requested_bytes), "before rounding to blocks"),
+        ("allocated", peak.allocated_bytes, moment(peak)),
+        ("reserved", peak.reserved_bytes, "the most at any time of the recording"),
+        ("requested", peak.requested_bytes, "before rounding to blocks"),
     ]
 
 
-def failure_numbers(oom: OutOfMemory) -> list[tuple[str, str, str]]:
+def failure_numbers(oom: OutOfMemory) -> list[Number]:
     """Each number of the failure with its name and what it means."""
     largest = by_category(oom.live)[:_NUM_CATEGORIES]
     alive = ", ".join(f"{row.category_words} {format_bytes(row.bytes)}" for row in largest)
     return [
-        ("asked for", format_bytes(oom.requested_bytes), moment(oom)),
-        ("allocated", format_bytes(oom.allocated_bytes), alive),
-        ("reserved", format_bytes(oom.reserved_bytes), "by PyTorch's allocator"),
-        ("free", format_bytes(oom.free_bytes or 0), "of the card, for any process"),
+        ("asked for", oom.requested_bytes, moment(oom)),
+        ("allocated", oom.allocated_bytes, alive),
+        ("reserved", oom.reserved_bytes, "by PyTorch's allocator"),
+        ("free", oom.free_bytes or 0, "of the card, for any process"),
     ]
 
 
-def fragmentation_numbers(report: RecordingReport) -> list[tuple[str, str, str]]:
+def fragmentation_numbers(report: RecordingReport) -> list[Number]:
     """What is reserved beyond what is allocated, and why it could not serve."""
     found = report.fragmentation
     releasable = found.unused_bytes - found.inactive_split_bytes
     asked = "" if report.oom is None else f"; {format_bytes(report.oom.requested_bytes)} were asked for"
     return [
-        ("not used", format_bytes(found.unused_bytes), f"of {format_bytes(found.reserved_bytes)} reserved"),
-        ("kept", format_bytes(found.inactive_split_bytes), "in segments in which something is alive"),
-        ("whole", format_bytes(releasable), "in segments that can be given back"),
-        ("largest", format_bytes(found.largest_free_bytes), f"free piece{asked}"),
+        ("not used", found.unused_bytes, f"of {format_bytes(found.reserved_bytes)} reserved"),
+        ("kept", found.inactive_split_bytes, "in segments in which something is alive"),
+        ("whole", releasable, "in segments that can be given back"),
+        ("largest", found.largest_free_bytes, f"free piece{asked}"),
     ]
 
 
