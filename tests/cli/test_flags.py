@@ -6,7 +6,7 @@ from peaksight.cli import peaksight
 
 FLAGS = {
     "run": "--gpu --memory --reserved-by-others --torch --steps --worst-batch --save --json --html --force -m",
-    "read": "--json --force",
+    "read": "--json --html --force",
     "report": "--json --html --force",
     "replay": "",
     "gpus": "--mig --json",

@@ -61,6 +61,29 @@ def test_json(peaksight, tmp_path):
     ]
 
 
+def test_a_web_page(peaksight, tmp_path):
+    """Of one snapshot: one file that fetches nothing; what the file's names hold is text."""
+    told = snapshot()
+    told["device_traces"][1][1]["frames"][1]["filename"] = "/home/me/<script>\x1b[2J.py"
+    (tmp_path / "snapshot.pickle").write_bytes(pickle.dumps(told))
+    done = peaksight("read", "--html", "page.html", "snapshot.pickle")
+    page = (tmp_path / "page.html").read_text()
+
+    assert 0 == done.returncode
+    assert "Ran out of memory at train.py:12" in page
+    assert "<svg" in page
+    assert "&lt;script&gt;" in page
+    assert "<script" not in page
+    assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org/", "")
+    assert "\x1b" not in page + done.stdout
+
+    (tmp_path / "train.log").write_text("CUDA out of memory. Tried to allocate 2.00 GiB\n")
+    refused = peaksight("read", "--html", "other.html", "train.log")
+
+    assert 2 == refused.returncode
+    assert "messages.md#one-snapshot" in refused.stderr
+
+
 def test_a_hostile_file(peaksight, tmp_path):
     """One sentence and exit 2; nothing ran."""
     (tmp_path / "snapshot.pickle").write_bytes(b"\x80\x04cos\nsystem\n(\x8c\x0ftouch it-worked\x94tR.")

@@ -4,13 +4,14 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 
 from peaksight.cli.output import Output
-from peaksight.cli.publish import STDOUT, Destinations, json_options, write_file
-from peaksight.cli.snapshots import read_recording
+from peaksight.cli.publish import STDOUT, Destinations, destination_options, write_file
+from peaksight.cli.snapshots import read_recording, write_page
 from peaksight.diagnosis import explain
 from peaksight.errors import UsageError
 from peaksight.postmortem import read_log
@@ -28,16 +29,17 @@ _FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 
 
 @click.command()
-@json_options
+@destination_options
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=_FILE)
-def read(files: tuple[Path, ...], json: Path | None, force: bool) -> int:
+def read(files: tuple[Path, ...], **options: Any) -> int:
     """Explain a crash from its log or its memory snapshot.
 
-    FILE holds error text, mixed with anything (- is stdin), or is what torch.cuda.memory._dump_snapshot() wrote.
+    FILE holds error text, mixed with anything (- is stdin), or is what torch.cuda.memory._dump_snapshot() wrote. --html
+    is for a snapshot.
 
     Needs neither torch nor a GPU. The exit code is 0 if a file says something about memory, else 2.
     """
-    to, output = Destinations(json=json, force=force), Output()
+    to, output = Destinations(**options), Output()
     to.check()
     answers = [answer for path in files if _says_something(answer := _read(path, output))]
     if not answers:
@@ -67,6 +69,8 @@ def _says_something(answer: Answer) -> bool:
 
 def _publish(answers: list[Answer], to: Destinations, output: Output) -> None:
     """Print the pages, unless the JSON takes stdout, and write the file asked for."""
+    if to.html:
+        write_page([answer for answer in answers if isinstance(answer, RecordingReport)], to.html, output)
     if to.json == STDOUT:
         output.print(answers_to_json(answers))
         return

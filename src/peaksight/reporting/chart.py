@@ -42,7 +42,8 @@ def _bars(bars: list[tuple[str, int, int]], usable_bytes: int | None, title: str
     chart = pygal.StackedBar(**_SIZES, style=_STYLE, js=[], legend_at_bottom=True, range=(0, top_bytes * 1.05))
     chart.x_labels = [label for label, _, _ in bars]
     chart.y_labels = [*_ticks(top_bytes, usable_bytes), *_limit(usable_bytes)]
-    chart.y_labels_major = [usable_bytes] if usable_bytes is not None else []
+    # Without one, pygal takes a label of its own choice.
+    chart.y_labels_major = [-1 if usable_bytes is None else usable_bytes]
     chart.add("allocated", [_bar(allocated, allocated, "allocated") for _, allocated, _ in bars])
     chart.add("reserved", [_bar(reserved - allocated, reserved, "reserved") for _, allocated, reserved in bars])
     return _inline(ElementTree.fromstring(chart.render(is_unicode=True)), title)

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 from peaksight.allocator import Settings
 from peaksight.allocator.settings import ROUNDUP_INTERVALS
 from peaksight.errors import SnapshotError
+from peaksight.postmortem.snapshots.places import printable
 from peaksight.postmortem.snapshots.plain_opcodes import Malformed
 from peaksight.postmortem.snapshots.plain_pickle import PlainPickleReader
 from peaksight.postmortem.snapshots.rewinding import Segment
@@ -90,7 +91,7 @@ def _loaded(snapshot: Any, sink: TableSink) -> Loaded:
         stacks=sink.stacks,
         annotations=annotations,
         settings=_settings(settings),
-        settings_text=str(settings.get("PYTORCH_CUDA_ALLOC_CONF") or settings.get("PYTORCH_ALLOC_CONF") or ""),
+        settings_text=printable(str(settings.get("PYTORCH_CUDA_ALLOC_CONF") or "")),
     )
 
 

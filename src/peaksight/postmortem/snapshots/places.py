@@ -66,7 +66,7 @@ def place_of(frames: tuple[Frame, ...]) -> Place:
     libraries = (f"{name}:{frame.line}" for frame, name in below if name and not name.startswith(_PLUMBING))
     return Place(
         source=(own[0].filename, own[0].line) if own else None,
-        library=next(libraries, ""),
+        library=printable(next(libraries, "")),
         script=next((frame.filename for frame in reversed(own) if frame.name == "<module>"), ""),
         phase=_phase(python, calls),
         runs_module=any(name == _MODULE and "_call_impl" in called for name, called in calls),
@@ -86,7 +86,12 @@ def source_text(source: tuple[str, int] | None, folder: str) -> str:
     if source is None:
         return ""
     filename, line = source
-    return f"{filename.removeprefix(folder + '/') if folder else filename}:{line}"
+    return printable(f"{filename.removeprefix(folder + '/') if folder else filename}:{line}")
+
+
+def printable(text: str) -> str:
+    """`text` without what could play tricks in a terminal: a snapshot is somebody else's file."""
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def _phase(python: list[tuple[Frame, str | None]], calls: set[tuple[str, str]]) -> Phase | None:
