@@ -40,3 +40,22 @@ def test_a_gradient_that_is_zero_everywhere(virtual_gpu):
         sign.backward(gradient)
 
     assert [] == events
+
+
+@pytest.mark.parametrize(("dtype", "expected"), [(torch.float16, [48, 96, -96]), (torch.float32, [96])])
+def test_probabilities(virtual_gpu, dtype, expected):
+    """In half they are read as single ones."""
+    probabilities = torch.rand(2, 3, 4, device="cuda", dtype=dtype)
+    with events_on(virtual_gpu) as events:
+        _drawn = torch.bernoulli(probabilities)
+
+    assert expected == events
+
+
+def test_magnitude_of_a_spectrum(virtual_gpu):
+    """It is complex at first: 1,036,224 bytes of the spectrum for 518,112 of the result."""
+    spectrum = torch.randn(257, 504, device="cuda", dtype=torch.complex64)
+    with events_on(virtual_gpu) as events:
+        _magnitude = spectrum.abs()
+
+    assert [518_112, 1_036_224, -1_036_224] == events
