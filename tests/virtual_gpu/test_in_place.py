@@ -94,3 +94,12 @@ def test_a_formula_that_adds_is_left_alone():
         with births_on(gpu) as births:
             angle.backward(gradient)
     assert [birth.op for birth in births].count("aten::add.Tensor") == 1
+
+
+def test_bounds_that_are_broadcast(virtual_gpu):
+    """Masks of two bounds are smaller than that of the tensor."""
+    x = torch.randn(8, 4, 6, device="cuda", requires_grad=True)
+    low, high = (torch.randn(4, 6, device="cuda", requires_grad=True) for _ in range(2))
+    x.clamp(low, high).sum().backward()
+
+    assert (x.grad.shape, low.grad.shape, high.grad.shape) == (x.shape, low.shape, high.shape)

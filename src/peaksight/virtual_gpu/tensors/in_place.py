@@ -41,6 +41,7 @@ FORMULAS: dict[str, dict[Any, Any]] = {
     "TakeBackward0": {aten.put.default: aten.put_.default},
     "TraceBackward0": {aten.index_fill.int_Tensor: aten.index_fill_.int_Tensor},
 }
+_MASKS = (aten.logical_and.default, aten.logical_or.default)
 # The same formulas also multiply what they were given, which stays as it is.
 _ALSO_OF_INPUTS = frozenset({aten.mul.Tensor})
 # Nodes whose formulas add two tensors out of place on the card, too: their sums are not the engine's.
@@ -66,7 +67,14 @@ def in_place_of(func: Any, args: tuple, kwargs: dict) -> Any:
     if func is aten.add.Tensor:
         return aten.add_.Tensor if name not in ADDING_FORMULAS and _accumulates(args, kwargs) else func
     in_place = FORMULAS.get(name, {}).get(func)
-    return func if in_place is None or (func in _ALSO_OF_INPUTS and not is_last_reference(args)) else in_place
+    if in_place is None or not _fits(func, args) or (func in _ALSO_OF_INPUTS and not is_last_reference(args)):
+        return func
+    return in_place
+
+
+def _fits(func: Any, args: tuple) -> bool:
+    """Whether the result has the shape of the first argument; where one bound of `clamp` is broadcast, it has not."""
+    return func not in _MASKS or torch.broadcast_shapes(args[0].shape, args[1].shape) == args[0].shape
 
 
 def _accumulates(args: tuple, kwargs: dict) -> bool:
