@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from peaksight.virtual_gpu.tensors.values import Family, attach, family_of, known_value
 from peaksight.virtual_gpu.torch_private import FakeTensor
@@ -30,8 +31,11 @@ def most_true(tensor: torch.Tensor) -> int:
 
 def count_result(func: Any, args: tuple) -> int | None:
     """What `most_true` is to say of `func(*args)`, None without a rule; asked before anything is written."""
-    if func in RULES:
-        return RULES[func](*args)
+    if func in WRITES:
+        count = WRITES[func](*args)
+        return count if count < args[0].numel() else None
+    if func in COMBINATIONS and any(hasattr(each, COUNT) for each in tree_leaves(args[:2])):
+        return COMBINATIONS[func](*args)
     is_view = bool(args) and hasattr(args[0], COUNT) and func.is_view
     return most_true(args[0]) if is_view else None
 
@@ -83,9 +87,12 @@ def _other_than(tensor: torch.Tensor, number: float) -> int | None:
     return most_true(tensor) if number == 0 else None
 
 
-RULES: dict[Any, Callable[..., int | None]] = {
+WRITES: dict[Any, Callable[..., int]] = {
     **dict.fromkeys((aten.index_put_.default, aten.index_put.default), _after_index_put),
     **dict.fromkeys((aten.scatter_.value, aten.scatter.value, aten.scatter_.src, aten.scatter.src), _after_scatter),
+}
+# Of tensors one of which has a count.
+COMBINATIONS: dict[Any, Callable[..., int | None]] = {
     **dict.fromkeys((aten.cat.default, aten.stack.default), _in_any),
     **dict.fromkeys((aten.bitwise_or.Tensor, aten.logical_or.default), _in_either),
     **dict.fromkeys((aten.bitwise_and.Tensor, aten.logical_and.default), _in_both),
