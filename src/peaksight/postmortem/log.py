@@ -14,7 +14,7 @@ from peaksight.postmortem.windows import Window, Windows, read_windows
 from peaksight.records import Clue, Fact, LogEvidence, OomMessage
 
 # Words are looked for in the head and around the first and the last failures, up to this many characters.
-MAX_SEARCHED = 600_000
+MAX_SEARCHED = 160_000
 MAX_FACTS = 120
 
 # The summary that torchrun prints at its end names the rank that failed first.

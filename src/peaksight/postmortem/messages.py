@@ -12,6 +12,10 @@ from peaksight.postmortem.windows import Window
 from peaksight.records import OomMessage
 
 MAX_MESSAGES = 400
+# A traceback begins no further before its message than this.
+_REACH = 24 << 10
+# Messages of one rank that agree so far are one message printed again.
+_SAME = 300
 
 
 def parse_window(window: Window) -> list[OomMessage]:
@@ -27,13 +31,18 @@ def _parse_rank(own: RankText) -> Iterator[OomMessage]:
     for part in own.parts:
         line_starts.append(line_starts[-1] + len(part) + 1)
     begins = _beginnings(text)
+    seen: set[str] = set()
     borders = [*(start for start, _, _ in begins), len(text)][1:]
     for (start, _, dialect), border in zip(begins, borders, strict=True):
         body = text[start : min(border, start + dialect.span)]
+        if body[:_SAME] in seen:
+            continue
+        seen.add(body[:_SAME])
         line = own.lines[min(bisect_right(line_starts, start) - 1, len(own.lines) - 1)]
         message = dialect.parse(body, line)
-        place = place_of(text[:start], body)
-        yield replace(message, rank=own.rank, step=step_before(text[:start]), **place)
+        before = text[max(start - _REACH, 0) : start]
+        place = {} if dialect.is_warning else place_of(before, body) | {"step": step_before(before)}
+        yield replace(message, rank=own.rank, **place)
 
 
 def _beginnings(text: str) -> list[tuple[int, int, Dialect]]:

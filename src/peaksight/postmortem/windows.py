@@ -19,9 +19,9 @@ NUM_FIRST = 24
 NUM_LAST = 8
 NUM_WARNING_WINDOWS = 6
 # Words such as "cudnn" may stand everywhere: so often per block they are looked at more closely.
-MAX_LOOKS = 128
-_LOOK_BEFORE = 240
-_LOOK_AFTER = 480
+MAX_LOOKS = 64
+_LOOK_BEFORE = 200
+_LOOK_AFTER = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +121,7 @@ def _clusters(hits: list[tuple[int, bool]]) -> Iterator[list[tuple[int, bool]]]:
 def find_hits(buffer: bytes, start: int, end: int) -> set[tuple[int, bool]]:
     """Positions in `buffer[start:end]` where a message begins, and whether it is a failure."""
     lowered = buffer[start:end].lower()
-    return {hit for needle, dialects in _BY_NEEDLE.items() for hit in _look(buffer, lowered, start, needle, dialects)}
+    return {hit for needle in needles_in(lowered) for hit in _look(buffer, lowered, start, needle, _BY_NEEDLE[needle])}
 
 
 def _look(
@@ -135,10 +135,19 @@ def _look(
             return
         at = start + position
         text = decode(buffer[max(at - _LOOK_BEFORE, 0) : at + _LOOK_AFTER])
-        matching = [dialect for dialect in dialects if dialect.start.search(text)]
+        matching = next((dialect for dialect in dialects if dialect.start.search(text)), None)
         if matching:
-            yield at, any(not dialect.is_warning for dialect in matching)
+            yield at, not matching.is_warning
             position += _LOOK_BEFORE
+
+
+def needles_in(lowered: bytes) -> list[bytes]:
+    """The needles that stand in `lowered`: one is looked for only where the part that it shares with others stands."""
+    present: set[bytes] = {b""}
+    for word, part in _PARTS.items():
+        if part in present and word in lowered:
+            present.add(word)
+    return [word for word in present if word in _BY_NEEDLE]
 
 
 def _by_needle() -> dict[bytes, list[Dialect]]:
@@ -146,7 +155,23 @@ def _by_needle() -> dict[bytes, list[Dialect]]:
     for dialect in DIALECTS:
         for needle in dialect.needles:
             table.setdefault(needle.encode(), []).append(dialect)
+    for dialects in table.values():
+        dialects.sort(key=lambda dialect: dialect.is_warning)
     return table
 
 
+def _parts() -> dict[bytes, bytes]:
+    """Each needle and shared part, shortest first, with the longest other one that it contains."""
+    words = sorted({*_BY_NEEDLE, *_SHARED}, key=lambda word: (len(word), word))
+    return {
+        word: max((part for part in words if part in word and part != word), key=len, default=b"") for word in words
+    }
+
+
+# Parts of needles that are rarer than the needles are many.
+_SHARED = tuple(
+    b"out of mem,of_mem,ofmem,memory:,memory ,kill,cuda,nccl,rccl,alloc,exit,code,oom-,oom_,oomk,buffer,mib,pin,unable,"
+    b"cu,shared,kv,torch,fail,resource,exceeded,limit,signal,enough,ran ,out of ,worker,cusp".split(b",")
+)
 _BY_NEEDLE = _by_needle()
+_PARTS = _parts()

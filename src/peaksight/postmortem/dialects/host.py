@@ -51,11 +51,11 @@ CPU_ALLOCATOR = Dialect(
         r"|not enough memory: you tried to allocate|Cannot allocate memory \(os error 12\)|(?<=\n)MemoryError\b"
         r"|^MemoryError\b"
         r"|mmap.{0,40}Cannot allocate memory|Failed to allocate .{0,40} host memory|failed to alloc \d+ bytes on host"
-        r"|by allocator (?:cpu|mklcpu)\b|java\.lang\.OutOfMemoryError|pyarrow\.lib\.ArrowMemoryError"
+        r"|java\.lang\.OutOfMemoryError|pyarrow\.lib\.ArrowMemoryError"
     ),
     needles=(
         "defaultcpuallocator", "bad_alloc", "unable to allocate", "cannot allocate memory", "paging file is too small",
-        "not enough memory", "memoryerror", "host memory", "bytes on host", "by allocator", "outofmemoryerror",
+        "not enough memory", "memoryerror", "host memory", "bytes on host", "outofmemoryerror",
     ),
     clauses=(
         ("requested", re.compile(r"tried to allocate\s+(\d+ bytes)")),
