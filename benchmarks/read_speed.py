@@ -13,9 +13,9 @@ from pathlib import Path
 
 CRASH = (
     'Traceback (most recent call last):\n  File "train.py", line 42, in <module>\n    loss.backward()\n'
-    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 270.00 MiB. GPU 6 has a total capacity of 23.65 GiB of "
-    "which 208.06 MiB is free. Including non-PyTorch memory, this process has 23.44 GiB memory in use. Of the allocated "
-    "memory 22.87 GiB is allocated by PyTorch, and 6.23 MiB is reserved by PyTorch but unallocated.\n"
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 270.00 MiB. GPU 6 has a total capacity of 23.65 GiB "
+    "of which 208.06 MiB is free. Including non-PyTorch memory, this process has 23.44 GiB memory in use. Of the "
+    "allocated memory 22.87 GiB is allocated by PyTorch, and 6.23 MiB is reserved by PyTorch but unallocated.\n"
 )
 KINDS = {
     "training log": lambda i: (
@@ -30,7 +30,7 @@ KINDS = {
 
 
 def measure(kind: str, megabytes: int) -> tuple[float, float, float]:
-    """Seconds on the clock and of the processor, and MiB of host memory at the peak, of the command on a log of this kind."""
+    """Seconds on the clock and of the processor, and MiB of host memory, of the command on a log of this kind."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "train.log"
         write(log, KINDS[kind], megabytes * 10**6)

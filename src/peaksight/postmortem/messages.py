@@ -12,6 +12,7 @@ from peaksight.postmortem.windows import Window
 from peaksight.records import OomMessage
 
 MAX_MESSAGES = 400
+MAX_WARNINGS = 40
 # A traceback begins no further before its message than this.
 _REACH = 24 << 10
 # Messages of one rank that agree so far are one message printed again.
@@ -52,7 +53,14 @@ def _beginnings(text: str) -> list[tuple[int, int, Dialect]]:
         for start, end in dialect.starts(text):
             found.setdefault(start, (end, dialect))
     ordered = [(start, *found[start]) for start in sorted(found)]
-    return _without_repeats(ordered)[:MAX_MESSAGES]
+    return _fewer_warnings(_without_repeats(ordered))
+
+
+def _fewer_warnings(begins: list[tuple[int, int, Dialect]]) -> list[tuple[int, int, Dialect]]:
+    """The first failures and the first warnings, in their order."""
+    warnings = [begin for begin in begins if begin[2].is_warning][:MAX_WARNINGS]
+    failures = [begin for begin in begins if not begin[2].is_warning][:MAX_MESSAGES]
+    return sorted(warnings + failures, key=lambda begin: begin[0])
 
 
 def _without_repeats(begins: list[tuple[int, int, Dialect]]) -> list[tuple[int, int, Dialect]]:

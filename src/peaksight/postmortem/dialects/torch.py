@@ -16,7 +16,7 @@ def _clause(before: str, after: str) -> re.Pattern[str]:
 _BACKENDS = "CUDA|HIP|NPU|XPU|MUSA|MLU|GCU|PPU|DCU|MTIA|SDAA|PrivateUse1"
 
 CLAUSES = (
-    ("requested", _clause(r"Tried to allocate\s+", "")),
+    ("requested", _clause(r"Tried\s+to\s+allocate\s+", "")),
     ("capacity", _clause("", r"\s+total\s+capacity")),
     ("capacity", _clause(r"total\s+capaci?ty\s+of\s+", "")),
     ("allocated", _clause("", r"\s+already\s+allocated")),
@@ -28,7 +28,7 @@ CLAUSES = (
     ("process", _clause(r"this\s+process\s+has\s+", r"\s+memory\s+in\s+use")),
     ("private_pools", _clause(r"with\s+", r"\s+allocated\s+in\s+private\s+pools")),
     ("reserved", _clause("", r"\s+reserved\s+in\s+total\s+by")),
-    ("idle", _clause("", r"\s+is\s+reserved\s+by\s+PyTorch\s+but\s+unallocated")),
+    ("idle", _clause("", r"\s+is\s+reserved\s+by\s+PyTorch\s+but")),
     ("idle", _clause("", r"\s+cached\s*\)")),
 )
 
@@ -70,8 +70,8 @@ ALLOCATOR = Dialect(
     name="torch",
     framework="PyTorch",
     memory=Memory.DEVICE,
-    start=re.compile(rf"(?:{_BACKENDS}) out of memory\. (?=Tried|$)"),
-    needles=("out of memory. tried",),
+    start=re.compile(rf"(?:{_BACKENDS})\s+out\s+of\s+memory\.\s+(?=Tried)"),
+    needles=("out of memory. tried", "tried to allocate"),
     clauses=CLAUSES,
     device=re.compile(r"\b(?:GPU|NPU|XPU|MUSA|MLU|GCU|PPU|DCU|device)[ :]?(\d+)\s*(?:;|has)"),
     processes=re.compile(rf"Process\s+(?P<pid>\d{{1,12}})\s+has\s+(?P<size>{SIZE})\s+memory\s+in\s+use"),
