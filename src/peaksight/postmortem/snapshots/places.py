@@ -16,7 +16,7 @@ from peaksight.records import Phase
 
 _LIBRARY = re.compile(r"(?:.*/)?(?:site-packages|dist-packages|lib/python\d[\d.]*)/(?P<name>.+)")
 # A source tree of torch, as developers have; and what its compiler writes.
-_TORCH = re.compile(r".*/(?P<name>torch/(?:nn|optim|autograd|utils|amp|distributed|_[a-z]\w*|fx)/.+|torch/\w+\.py)")
+_TORCH = re.compile(r".*/pytorch[^/]*/(?P<name>torch/.+)")
 _COMPILED = re.compile(r".*/torchinductor_\w+/(?P<name>.+)")
 # Frames that every operation passes through: they say nothing about where it came from.
 _PLUMBING = (
