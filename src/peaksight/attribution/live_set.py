@@ -27,7 +27,12 @@ def live_at_peak(capture: Capture) -> tuple[Holder, ...]:
 
 def alive_at(capture: Capture, tick: int) -> Iterable[Allocation]:
     """The allocations alive after `tick`, in order of birth."""
-    return (a for a in capture.allocations if a.born <= tick and (a.died is None or a.died > tick))
+    return (allocation for allocation in capture.allocations if is_alive(allocation, tick))
+
+
+def is_alive(allocation: Allocation, tick: int) -> bool:
+    """Whether `allocation` is there after `tick`."""
+    return allocation.born <= tick and (allocation.died is None or allocation.died > tick)
 
 
 def _row(allocation: Allocation, categories: Categories) -> _Row:

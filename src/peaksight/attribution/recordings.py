@@ -1,10 +1,11 @@
 """Puts the answer for a memory snapshot together."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from peaksight.attribution.fragmentation import fragmentation
-from peaksight.attribution.live_set import alive_at, live_at_peak, live_set
-from peaksight.records import Allocation, Capture, OutOfMemory, Peak, Phase, StepReport
+from peaksight.attribution.live_set import alive_at, is_alive, live_at_peak, live_set
+from peaksight.records import Allocation, Capture, Holder, OutOfMemory, Peak, Phase, StepReport
 from peaksight.records.recording import KnownGpu, OtherDevice, Recording, RecordingReport
 from peaksight.units import format_bytes
 
@@ -31,6 +32,7 @@ def build_recording_report(recordings: Sequence[Recording], file: str) -> Record
             if step.complete
         ),
         live_at_peak=live_at_peak(capture),
+        live_in_libraries=_in_libraries(recording),
         fragmentation=fragmentation(recording),
         timeline=recording.curve,
         num_events=recording.num_events,
@@ -53,6 +55,15 @@ def _other(recording: Recording) -> OtherDevice:
         peak_allocated_bytes=recording.capture.peak_allocated_bytes,
         peak_reserved_bytes=recording.capture.peak_reserved_bytes,
     )
+
+
+def _in_libraries(recording: Recording) -> tuple[Holder, ...]:
+    """What libraries allocated of the live set, by their lines."""
+    capture = recording.capture
+    pairs = zip(capture.allocations, recording.inner_lines, strict=True)
+    inside = ((allocation, inner) for allocation, inner in pairs if inner and is_alive(allocation, capture.peak_tick))
+    theirs = tuple(replace(allocation, source=inner) for allocation, inner in inside)
+    return live_set(replace(capture, allocations=theirs), capture.peak_tick)
 
 
 def _gpu(capture: Capture) -> KnownGpu:

@@ -31,8 +31,9 @@ class Recording:
     Ticks of `capture` count the events of its trace, 0 being what was there before: `num_before` allocations, of which
     `num_inexact` may have had larger blocks. Its steps count from the beginning of the recording and are empty where
     nothing shows them; `step` of an allocation is then 0. `segments` are those at `moment`: when the card could not
-    serve a request for the last time, else when most was allocated. `free_bytes` are those inside of them, as one
-    largest piece and in all. `has_stacks` is whether any allocation has one.
+    serve a request for the last time, else when most was allocated; `largest_free_bytes` is the largest free piece in
+    them. `has_stacks` is whether any allocation has one. `inner_lines` has for each allocation the innermost line
+    outside of torch if that is a library's (`transformers/models/gpt2/modeling_gpt2.py:240`), else an empty text.
     """
 
     device: int
@@ -45,6 +46,7 @@ class Recording:
     num_before: int
     num_inexact: int
     has_stacks: bool
+    inner_lines: tuple[str, ...]
     settings: str
 
 
@@ -116,7 +118,9 @@ class OtherDevice:
 class RecordingReport:
     """The answer for a memory snapshot; the names are those of `Report`, what no snapshot tells is None or empty.
 
-    `cannot_tell` has what the snapshot leaves open, in sentences. `timeline` is the curve of the whole recording.
+    `live_in_libraries` is what of `live_at_peak` a library allocated for the person's line: its innermost line outside
+    of torch is their `source`. `cannot_tell` has what the snapshot leaves open, in sentences. `timeline` is the whole
+    recording.
     """
 
     schema: str
@@ -129,6 +133,7 @@ class RecordingReport:
     caught_ooms: int
     steps: tuple[StepReport, ...]
     live_at_peak: tuple[Holder, ...]
+    live_in_libraries: tuple[Holder, ...]
     fragmentation: Fragmentation
     timeline: tuple[CurvePoint, ...]
     num_events: int

@@ -7,10 +7,13 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from peaksight.records import Holder
 from peaksight.records.recording import Fragmentation, Pin, RecordingReport
 from peaksight.reporting.bars import Glyphs, glyphs_for, share_bar
 from peaksight.reporting.recording_sentences import (
     CANNOT_TELL,
+    IN_LIBRARIES,
+    PINS,
     Number,
     failure_numbers,
     fragmentation_numbers,
@@ -62,12 +65,14 @@ class _Page:
             yield "Allocated, over the recorded events", self._timeline()
         if report.live_at_peak:
             yield "Alive at the peak", self._categories()
-            yield "Largest holders", self._holders()
+            yield "Largest holders", self._holders(report.live_at_peak)
+        if report.live_in_libraries:
+            yield IN_LIBRARIES, self._holders(report.live_in_libraries)
         if report.fragmentation.unused_bytes:
             when = "the failure" if report.fragmentation.at_failure else "the peak"
             yield f"Reserved and not used, at {when}", _numbers(fragmentation_numbers(report))
         if report.fragmentation.pins:
-            yield "What keeps it from being given back", self._pins(report.fragmentation)
+            yield PINS, self._pins(report.fragmentation)
             yield "Largest segments that are partly free", _segments(report.fragmentation)
         if report.other_devices:
             yield "Other devices", self._other_devices()
@@ -93,8 +98,8 @@ class _Page:
         table.add_row("total", "", *total, Text(blocks(count), style="dim"), style="bold")
         return table
 
-    def _holders(self) -> Table:
-        rows = holders(self.report.live_at_peak)
+    def _holders(self, live: Iterable[Holder]) -> Table:
+        rows = holders(live)
         table = _table(">", ">", "<", "<", ">", header=("bytes", "share", "category", "line", "blocks"))
         for row in rows[:NUM_HOLDERS]:
             place = Text(row.source, overflow="fold")
@@ -104,7 +109,7 @@ class _Page:
         return table
 
     def _pins(self, found: Fragmentation) -> Table:
-        header = ("free, kept alone", "with others", "segments", "by", "category", "line")
+        header = ("kept alone", "with others", "segments", "by", "category", "line")
         table = _table(">", ">", ">", ">", "<", "<", header=header)
         for pin in found.pins[:NUM_PINS]:
             table.add_row(*_pin(pin), Text(place_words(pin.source), overflow="fold"))
@@ -126,7 +131,7 @@ class _Page:
 
 def _pin(pin: Pin) -> tuple[str, ...]:
     shared = format_bytes(pin.kept_bytes - pin.alone_bytes)
-    held = f"{format_bytes(pin.held_bytes)} in {blocks(pin.count)}"
+    held = format_bytes(pin.held_bytes)
     return format_bytes(pin.alone_bytes), shared, str(pin.num_segments), held, pin.category.replace("_", " ")
 
 

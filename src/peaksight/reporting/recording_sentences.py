@@ -9,6 +9,8 @@ from peaksight.reporting import sentences
 from peaksight.reporting.rows import Row, by_category, by_place
 from peaksight.units import format_bytes
 
+IN_LIBRARIES = "Of these, by line of the library that allocated"
+PINS = "Bytes kept from being given back, and what keeps them"
 CANNOT_TELL = "What the snapshot cannot tell"
 
 # A name, bytes, and what they mean.
@@ -53,9 +55,9 @@ def moment(at: Peak | OutOfMemory) -> str:
     """Where and when, as far as it is known: steps count from the beginning of the recording."""
     if at.step:
         return sentences.moment(at)
-    known = replace(at, phase=Phase.INIT) if at.phase is Phase.OTHER else at
-    words = sentences.moment(known).removesuffix(" of step 0").removesuffix("before the first forward")
-    return words.strip()
+    if at.phase in (Phase.OTHER, Phase.INIT):
+        return f"at {at.at}" if at.at else ""
+    return sentences.moment(at).removesuffix(" of step 0").removesuffix(" in step 0")
 
 
 def peak_numbers(peak: Peak) -> list[Number]:

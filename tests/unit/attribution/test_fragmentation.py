@@ -19,6 +19,7 @@ def recording_of(segments, *allocations, **about):
         "num_before": 0,
         "num_inexact": 0,
         "has_stacks": True,
+        "inner_lines": (),
         "settings": "",
     }
     held = (

@@ -55,7 +55,9 @@ def load_snapshot(path: Path, progress: Progress | None = None) -> Loaded:
     try:
         return _loaded(*_read(path, progress))
     except (Malformed, OSError, EOFError, zlib.error, LookupError, TypeError, ValueError, OverflowError) as error:
-        why = error if isinstance(error, (Malformed, OSError)) else f"it is no memory snapshot ({error})"
+        why = str(error) if isinstance(error, Malformed) else f"it is no memory snapshot ({error})"
+        if isinstance(error, OSError):
+            why = error.strerror or str(error)
         raise SnapshotError(f"Can't read the snapshot '{path}': {why}; {_WAY_OUT}.", slug="bad-snapshot") from error
 
 

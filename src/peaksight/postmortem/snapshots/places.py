@@ -41,12 +41,14 @@ _THREAD_STARTS = ("<module>", "_bootstrap", "_run_module_as_main")
 class Place:
     """What is known from one stack.
 
-    `source` is the innermost frame of the person as file and line, `library` the innermost library frame (`torch/...`),
-    both None where there is none. `phase` is None where the stack decides nothing.
+    `source` is the innermost frame of the person as file and line, None where there is none; `library` the innermost
+    library frame (`torch/nn/functional.py:5`) and `inner` the innermost outside of torch, the person's or a library's,
+    or empty. `phase` is None where the stack decides nothing.
     """
 
     source: tuple[str, int] | None = None
     library: str = ""
+    inner: str = ""
     script: str = ""
     phase: Phase | None = None
     runs_module: bool = False
@@ -67,12 +69,20 @@ def place_of(frames: tuple[Frame, ...]) -> Place:
     return Place(
         source=(own[0].filename, own[0].line) if own else None,
         library=printable(next(libraries, "")),
+        inner=_inner(python),
         script=next((frame.filename for frame in reversed(own) if frame.name == "<module>"), ""),
         phase=_phase(python, calls),
         runs_module=any(name == _MODULE and "_call_impl" in called for name, called in calls),
         makes_parameters=_makes_parameters(calls),
         without_grad=("torch/utils/_contextlib.py", "decorate_context") in calls,
     )
+
+
+def _inner(python: list[tuple[Frame, str | None]]) -> str:
+    """Empty where it is the person's line."""
+    outside = ((frame, name) for frame, name in python if name is None or not name.startswith("torch/"))
+    frame, name = next(outside, (None, None))
+    return "" if frame is None or name is None else printable(f"{name}:{frame.line}")
 
 
 def script_folder(places: Iterable[Place]) -> str:

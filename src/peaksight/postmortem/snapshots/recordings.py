@@ -55,6 +55,7 @@ def _recording(loaded: Loaded, known: Known, device: int, name: str) -> Recordin
         num_before=lives.num_before,
         num_inexact=lives.num_inexact,
         has_stacks=any(map(loaded.stacks.of, set(lives.stack))),
+        inner_lines=tuple(known.place(stack).inner for stack in lives.stack),
         settings=loaded.settings_text,
     )
 
