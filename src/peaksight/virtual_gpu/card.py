@@ -7,8 +7,6 @@ from typing import Any
 
 import torch
 
-from peaksight.allocator.addresses import DriverAddresses
-from peaksight.allocator.caching import CachingAllocator
 from peaksight.allocator.device import DeviceOutOfMemory
 from peaksight.allocator.settings_parser import settings_from_environment
 from peaksight.gpus import Room
@@ -22,15 +20,14 @@ from peaksight.virtual_gpu.kernels.comparisons import comparison_rules
 from peaksight.virtual_gpu.kernels.dynamic_shapes import shape_rules
 from peaksight.virtual_gpu.kernels.explicit_composites import explicit_rules
 from peaksight.virtual_gpu.kernels.fake_kernels import fake_kernels
+from peaksight.virtual_gpu.kernels.hidden_memory import HiddenMemory
 from peaksight.virtual_gpu.kernels.losses import loss_rules
-from peaksight.virtual_gpu.kernels.outside import OutsideMemory
 from peaksight.virtual_gpu.kernels.recurrent_kernels import CudnnRecurrence
 from peaksight.virtual_gpu.kernels.temporaries import KernelCall
 from peaksight.virtual_gpu.kernels.transformers import transformer_rules
-from peaksight.virtual_gpu.kernels.workspaces import CublasWorkspaces, Workspaces
 from peaksight.virtual_gpu.memory.at_the_limit import Failures
 from peaksight.virtual_gpu.memory.births import Circumstances
-from peaksight.virtual_gpu.memory.devices import Devices
+from peaksight.virtual_gpu.memory.devices import Devices, allocator_of
 from peaksight.virtual_gpu.memory.ledger import Ledger
 from peaksight.virtual_gpu.memory.roles import Roles
 from peaksight.virtual_gpu.patches import Patches
@@ -54,8 +51,6 @@ from peaksight.virtual_gpu.weights import loading, pretrained, safetensors_files
 
 # Without a limit a search for the largest batch size does not end: this many times the card is enough to see.
 MAX_TRIAL_CARDS = 8
-# The segments of each card lie in a part of the address space of its own.
-_TOP_ADDRESS, _ADDRESSES_A_CARD = 1 << 47, 1 << 42
 
 
 class VirtualGpu:
@@ -89,7 +84,7 @@ class VirtualGpu:
         self.failures = Failures(room, max_failures=max_failures, backward_source=self._lines.calling_backward)
         self.devices = Devices(num_gpus, self._new_ledger, rules.torch)
         if max_failures == 0:
-            self._lift_limits()
+            self.devices.lift_limits()
         self.loop = TrainingLoop(
             StopRule(max_steps, max_trial_bytes=MAX_TRIAL_CARDS * room.card.total_bytes),
             on_step_end=self._end_step,
@@ -102,8 +97,7 @@ class VirtualGpu:
         self._record = record
         self.approximations = Approximations()
         self._nodes = AutogradLines()
-        self._workspaces = tuple(map(self._new_workspaces, self.devices.ledgers))
-        self._outside = tuple(map(self._new_outside, self.devices.ledgers))
+        self._hidden = HiddenMemory(self.devices, room.card, rules, self._library_failed, self.approximations)
         self._patches = Patches()
         self._worst = WorstBatches(partial(self.approximations.note, "worst-batch")) if worst_batch else None
 
@@ -169,14 +163,10 @@ class VirtualGpu:
         card = card_of(out)
         if card is not None:
             call = KernelCall(func, args, kwargs, out, self.rules)
-            self._workspaces[card].take(call, self.loop.phase is Phase.BACKWARD, partial(self._launch, card, call))
+            note_results = partial(self._note_results, func, args)
+            self._hidden.take(card, call, self.loop.phase is Phase.BACKWARD, note_results)
         else:
             self._note_results(func, args, out)
-
-    def _launch(self, card: int, call: KernelCall, results: Any) -> None:
-        """`results`, all of `call` or some, are there, and the next kernels start."""
-        self._note_results(call.func, call.args, results)
-        self._outside[card].before_launch(call, self.loop.phase is Phase.BACKWARD)
 
     def _note_results(self, func: Any, args: tuple, out: Any) -> None:
         if may_allocate(func):
@@ -198,30 +188,19 @@ class VirtualGpu:
     def _become_fork(self) -> None:
         """In a process that the script forked: it has no card, and its steps are not the run's."""
         self.loop.is_followed = False
-        is_used = any(ledger.is_used for ledger in self.devices.ledgers)
+        is_used = self.devices.are_used
         for ledger in self.devices.ledgers:
             ledger.refuse(refuse_used_card if is_used else refuse_card)
 
     def _new_ledger(self, index: int) -> Ledger:
-        card = self.room.card
-        addresses = DriverAddresses(_TOP_ADDRESS - index * _ADDRESSES_A_CARD)
         return Ledger(
-            CachingAllocator(
-                limit_bytes=self.room.usable_bytes, total_bytes=card.total_bytes, segment_address=addresses
-            ),
+            allocator_of(self.room, index),
             self._circumstances,
             on_first_use=partial(self._begin_use, index),
             on_failure=partial(self._out_of_memory, index),
             on_done_without=partial(self._done_without, index),
             device=index,
         )
-
-    def _new_workspaces(self, ledger: Ledger) -> Workspaces:
-        return Workspaces(ledger, CublasWorkspaces(self.rules, ledger), self.approximations)
-
-    def _new_outside(self, ledger: Ledger) -> OutsideMemory:
-        fail, note = partial(self._library_failed, ledger), self.approximations.note
-        return OutsideMemory(self.room.card, self.rules, ledger.take_outside, fail, note)
 
     def _begin_use(self, index: int) -> None:
         """Read the settings as PyTorch does at the first use of a card, so that a script may set them before it."""
@@ -233,7 +212,7 @@ class VirtualGpu:
     def _out_of_memory(self, index: int, error: DeviceOutOfMemory, op: str) -> None:
         self._give_up_step()
         self.failures.out_of_memory(self.devices.ledgers[index], self._circumstances(), error, op)
-        self._lift_limits()
+        self.devices.lift_limits()
 
     def _done_without(self, index: int, error: DeviceOutOfMemory) -> None:
         self.failures.tell(self.devices.ledgers[index], error)
@@ -241,25 +220,17 @@ class VirtualGpu:
     def _library_failed(self, ledger: Ledger, library: str, num_bytes: int, error: Exception) -> None:
         self._give_up_step()
         self.failures.library_failed(ledger, self._circumstances(), library, num_bytes, error)
-        self._lift_limits()
-
-    def _lift_limits(self) -> None:
-        for ledger in self.devices.ledgers:
-            ledger.lift_limit()
+        self.devices.lift_limits()
 
     def _give_up_step(self) -> None:
         self.loop.failed()
         self.failures.in_search = is_trial() or self.loop.may_be_searching()
         if is_trial():
-            self._begin_step_anew()
+            self.devices.begin_step_anew()
 
     def _end_trial(self) -> None:
         self.failures.step_ended()
-        self._begin_step_anew()
-
-    def _begin_step_anew(self) -> None:
-        for ledger in self.devices.ledgers:
-            ledger.begin_step_anew()
+        self.devices.begin_step_anew()
 
     def _end_step(self, step: int) -> int:
         self.failures.step_ended()

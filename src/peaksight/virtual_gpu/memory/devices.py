@@ -5,12 +5,17 @@ from typing import Any
 
 import torch
 
+from peaksight.allocator.addresses import DriverAddresses
+from peaksight.allocator.caching import CachingAllocator
+from peaksight.gpus import Room
 from peaksight.virtual_gpu.memory.births import Birth
 from peaksight.virtual_gpu.memory.ledger import Ledger
 from peaksight.virtual_gpu.runtime_errors import INVALID_DEVICE, runtime_error
 from peaksight.virtual_gpu.tensors.devices import current_device, exchange_device, for_cpp
 
 NO_DEVICES = "No CUDA GPUs are available"
+# The segments of each card lie in a part of the address space of its own.
+_TOP_ADDRESS, _ADDRESSES_A_CARD = 1 << 47, 1 << 42
 
 
 class Devices:
@@ -32,7 +37,7 @@ class Devices:
         if self._visible is not None:
             return self._visible
         visible = _visible_of(len(self.ledgers))
-        if any(ledger.is_used for ledger in self.ledgers):
+        if self.are_used:
             self._visible = visible
         return visible
 
@@ -45,6 +50,11 @@ class Devices:
     def current(self) -> Ledger:
         """The ledger of the current device of this thread."""
         return self.ledgers[current_device()]
+
+    @property
+    def are_used(self) -> bool:
+        """Whether anything was asked of a card yet."""
+        return any(ledger.is_used for ledger in self.ledgers)
 
     @property
     def used(self) -> tuple[Ledger, ...]:
@@ -75,6 +85,16 @@ class Devices:
             return current_device()
         return exchange_device(self.index_of(device))
 
+    def lift_limits(self) -> None:
+        """Let all cards serve everything from here on."""
+        for ledger in self.ledgers:
+            ledger.lift_limit()
+
+    def begin_step_anew(self) -> None:
+        """What came so far in this step is not to be in its peaks on any card."""
+        for ledger in self.ledgers:
+            ledger.begin_step_anew()
+
     def birth_of(self, tensor: Any) -> Birth | None:
         """The block of a fake tensor that is on a card."""
         device = tensor.fake_device
@@ -83,6 +103,15 @@ class Devices:
     def holding(self, storage: Any) -> Ledger | None:
         """The ledger in which `storage` has a block."""
         return next((ledger for ledger in self.ledgers if ledger.of_storage(storage) is not None), None)
+
+
+def allocator_of(room: Room, index: int) -> CachingAllocator:
+    """An allocator with nothing reserved on card number `index`, of which a process finds `room`."""
+    return CachingAllocator(
+        limit_bytes=room.usable_bytes,
+        total_bytes=room.card.total_bytes,
+        segment_address=DriverAddresses(_TOP_ADDRESS - index * _ADDRESSES_A_CARD),
+    )
 
 
 def _visible_of(num_gpus: int) -> tuple[int, ...]:
