@@ -6,6 +6,7 @@ from peaksight.allocator.caching import CachingAllocator
 from peaksight.records import (
     Allocation,
     Capture,
+    DeviceReport,
     Failure,
     Gpu,
     Holder,
@@ -142,6 +143,12 @@ def peak_of(allocated_bytes, *, reserved_bytes, **about):
         requested_bytes=allocated_bytes,
         **(facts | about),
     )
+
+
+def device_of(index, allocated_bytes, *, usable_bytes, **about):
+    """A card that fits, of which `usable_bytes` can be used, unless `about` says otherwise."""
+    peak = peak_of(allocated_bytes, reserved_bytes=allocated_bytes + MIB)
+    return DeviceReport(index=index, usable_bytes=usable_bytes, **({"fits": True, "peak": peak, "oom": None} | about))
 
 
 def oom_of(requested_bytes, **about):

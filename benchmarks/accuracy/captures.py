@@ -30,4 +30,4 @@ def _simulate(words: tuple[str, ...], settings: str, options: dict[str, Any]) ->
     os.environ["PYTORCH_CUDA_ALLOC_CONF"] = settings
     command = ScriptCommand(target=words[0], args=words[1:])
     with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
-        return simulate(command, ROOM, device_rules=TORCH, **options)
+        return simulate(command, ROOM, device_rules=TORCH, **options)[0]

@@ -5,7 +5,7 @@ import pytest
 from peaksight.cli import peaksight
 
 FLAGS = {
-    "run": "--gpu --memory --reserved-by-others --torch --steps --worst-batch --save --json --html --force -m",
+    "run": "--gpu --gpus --memory --reserved-by-others --torch --steps --worst-batch --save --json --html --force -m",
     "read": "--json --html --force",
     "report": "--json --html --force",
     "replay": "",

@@ -180,7 +180,7 @@ class TestEnding:
 
 def test_no_failure_ends_a_run_without_any():
     """Whatever else ended it."""
-    failures = Failures(room_on(find_card("h100-80gb")), max_failures=None, backward_source=str)
+    failures = Failures(room_on(find_card("h100-80gb")), max_failures=None, backward_source=str, num_births=int)
 
     assert failures.ending(ValueError(), 1, num_births=0) is None
 

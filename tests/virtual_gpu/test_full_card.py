@@ -20,7 +20,7 @@ def report_on(*words, usable_bytes=GIB, **options):
     """The report of the first run of the script on an H100 that gives `usable_bytes`."""
     card = find_card("h100-80gb")
     room = room_on(replace(card, total_bytes=usable_bytes + card.context_bytes))
-    return build_report(simulate(ScriptCommand(target=str(SCRIPT), args=words), room, **options), room)
+    return build_report(simulate(ScriptCommand(target=str(SCRIPT), args=words), room, **options)[0], room)
 
 
 @pytest.mark.parametrize(("how", "count"), [("halve", 2), ("skip", 3)])

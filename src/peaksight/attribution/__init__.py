@@ -1,6 +1,7 @@
 """Who holds the peak, and whether it fits: computed from the capture alone."""
 
 from peaksight.attribution.build import build_report
+from peaksight.attribution.devices import report_on
 from peaksight.attribution.live_set import live_at_peak, live_set
 from peaksight.attribution.recordings import build_recording_report
 from peaksight.attribution.replayed import replay_capture
@@ -15,4 +16,5 @@ __all__ = [
     "live_at_peak",
     "live_set",
     "replay_capture",
+    "report_on",
 ]

@@ -13,8 +13,8 @@ SCHEMA = "peaksight.report/1"
 def build_report(capture: Capture, room: Room, unlimited: Capture | None = None) -> Report:
     """The report of `capture` on the card of `room`.
 
-    `unlimited` is the same run on a card without a limit, where one was made because a failure ended the first: what
-    the job needs is read from it.
+    `unlimited` is the same run on a card without a limit, where one was made because a failure ended the first, on this
+    card or on another: what the job needs is read from it.
     """
     verdict, whole = judge(capture, room, unlimited), unlimited or capture
     return Report(
@@ -39,6 +39,7 @@ def build_report(capture: Capture, room: Room, unlimited: Capture | None = None)
         caught_ooms=len(capture.failures) - (capture.fatal is not None),
         retries=verdict.retries,
         undecided=verdict.undecided,
+        device=capture.device,
     )
 
 

@@ -45,14 +45,17 @@ def judge(capture: Capture, room: Room, unlimited: Capture | None = None) -> Ver
 
     `unlimited` is the same run without a limit, where one was made because a failure ended the first. A run that fits
     does so surely when it also would in the smallest room that the unknowns leave, and one that fails does when it
-    also would in the largest.
+    also would in the largest. Where it failed on another card, whether it fits this one is read from `unlimited`.
     """
     if capture.fatal is not None:
         sure = unlimited is None or not _fits(unlimited, room.possibly_usable_bytes)
         return Verdict(fits=False if sure else None, oom=_out_of_memory(capture, capture.fatal), retries=None)
-    unknown = _unknown_bytes(capture)
+    if unlimited is not None and not _fits(unlimited, room.possibly_usable_bytes):
+        return Verdict(fits=False, oom=None, retries=None)
+    whole = unlimited or capture
+    unknown = _unknown_bytes(whole)
     smallest = max(0, room.surely_usable_bytes - sum(unknown.values()))
-    sure = capture.finished not in WITHOUT_ANSWER and _fits(capture, smallest)
+    sure = whole.finished not in WITHOUT_ANSWER and _fits(whole, smallest)
     undecided = () if sure else tuple(unknown)
     return Verdict(fits=True if sure else None, oom=None, retries=_retries(capture, room), undecided=undecided)
 
@@ -120,4 +123,5 @@ def _out_of_memory(capture: Capture, fatal: int) -> OutOfMemory:
         backward_at=failure.backward_source or None,
         free_bytes=failure.free_bytes,
         live=live_set(capture, failure.tick),
+        device=capture.device,
     )

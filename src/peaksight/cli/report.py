@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from peaksight.attribution import build_report
+from peaksight.attribution import report_on
 from peaksight.cli.output import Output
 from peaksight.cli.publish import Destinations, destination_options, publish
 from peaksight.gpus import Room
@@ -23,4 +23,4 @@ def report(capture: Path, **options: Any) -> None:
     to = Destinations(**options)
     to.check()
     captures, room = read_capture_file(capture, Room)
-    publish(build_report(captures[0], room, *captures[1:]), to, Output())
+    publish(report_on(captures, room), to, Output())

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from peaksight.attribution import build_report
+from peaksight.attribution import report_on
 from peaksight.cli.output import Output, stdout_on_stderr
 from peaksight.cli.publish import FILE, STDOUT, Destinations, destination_options, publish, write_file
 from peaksight.cli.script_words import script_command
@@ -20,6 +20,7 @@ from peaksight.reporting import again_line, progress_line, stopped_line
 
 FITS, DOES_NOT_FIT, NO_ANSWER = 0, 1, 2
 
+MAX_GPUS = 16
 _DEFAULT_CARD = "h100-80gb"
 
 
@@ -28,6 +29,7 @@ class RunOptions(Destinations):
     """The options of `peaksight run`; sizes in bytes, None where the option was not given."""
 
     gpu: str | None = None
+    gpus: int = 1
     memory: int | None = None
     reserved_by_others: int = 0
     torch: str | None = None
@@ -48,6 +50,7 @@ class RunOptions(Destinations):
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.option("--gpu", metavar="NAME", help="The card, see `peaksight gpus`. Default: this machine's, else h100-80gb.")
+@click.option("--gpus", type=click.IntRange(1, MAX_GPUS), metavar="N", default=1, help="How many of it there are.")
 @click.option("--memory", type=SIZE, metavar="SIZE", help="The card's total memory, as in 24GiB. Default: its own.")
 @click.option("--reserved-by-others", type=SIZE, metavar="SIZE", default=0, help="What other processes hold of it.")
 @click.option("--torch", metavar="VERSION", help="Take the device rules of this build, as in 2.11+cu130.")
@@ -78,7 +81,7 @@ def _run(command: ScriptCommand, options: RunOptions) -> int:
     options.check()
     with stdout_on_stderr() if options.json == STDOUT else nullcontext():
         captures = _simulate(command, room, options, progress)
-    report = build_report(captures[0], room, *captures[1:])
+    report = report_on(captures, room)
     publish(report, options, output, shown=report.finished != "failed" or report.oom is not None)
     if options.save:
         write_file(options.save, lambda path: write_capture_file(path, captures, room), output)
@@ -107,7 +110,7 @@ class _Progress:
         self._output.say(progress_line(step, time.perf_counter() - self._started))
 
 
-def _simulate(command: ScriptCommand, room: Room, options: RunOptions, progress: _Progress) -> list[Capture]:
+def _simulate(command: ScriptCommand, room: Room, options: RunOptions, progress: _Progress) -> tuple[Capture, ...]:
     """Run the script, and again without a limit if a failure ended it: after as many others as it got over before.
 
     torch is imported here, for it takes seconds that `--help` need not wait for.
@@ -115,21 +118,24 @@ def _simulate(command: ScriptCommand, room: Room, options: RunOptions, progress:
     from peaksight.virtual_gpu import simulate, simulate_elsewhere
 
     how: dict[str, Any] = {
+        "num_gpus": options.gpus,
         "device_rules": options.torch,
         "max_steps": options.steps,
         "worst_batch": options.worst_batch,
     }
-    capture = simulate(command, room, on_step=progress, **how)
-    if capture.fatal is None:
-        return [capture]
+    captures = simulate(command, room, on_step=progress, **how)
+    fatal = [capture.failures[capture.fatal] for capture in captures if capture.fatal is not None]
+    if not fatal:
+        return captures
     progress.again(room)
-    unlimited = simulate_elsewhere(command, room, max_failures=capture.fatal, on_step=progress, **how)
-    return [capture, unlimited] if unlimited and _tells_more(unlimited, capture) else [capture]
+    unlimited = simulate_elsewhere(command, room, max_failures=fatal[0].number, on_step=progress, **how)
+    return captures + unlimited if unlimited and _tells_more(unlimited, captures) else captures
 
 
-def _tells_more(unlimited: Capture, capture: Capture) -> bool:
+def _tells_more(unlimited: tuple[Capture, ...], captures: tuple[Capture, ...]) -> bool:
     """Whether the run without a limit got beyond where the first one ended: it has no stdin, and Ctrl-C may end it."""
-    return unlimited.finished not in WITHOUT_ANSWER or unlimited.peak_reserved_bytes > capture.peak_reserved_bytes
+    reserved_bytes = [sum(capture.peak_reserved_bytes for capture in run) for run in (captures, unlimited)]
+    return unlimited[0].finished not in WITHOUT_ANSWER or reserved_bytes[1] > reserved_bytes[0]
 
 
 def _untrained() -> ScriptError:

@@ -31,7 +31,7 @@ from peaksight.records.reading import (
     ProcessUse,
     Reading,
 )
-from peaksight.records.report import Gpu, Holder, OutOfMemory, Peak, Report, Retries, StepReport
+from peaksight.records.report import DeviceReport, Gpu, Holder, OutOfMemory, Peak, Report, Retries, StepReport
 from peaksight.records.script import ScriptCommand
 
 __all__ = [
@@ -47,6 +47,7 @@ __all__ = [
     "Claim",
     "Clue",
     "Confidence",
+    "DeviceReport",
     "Fact",
     "Failure",
     "Figure",

@@ -129,7 +129,7 @@ class Failure:
     `tick` is the last one before it was raised. `requested_bytes` is what a tensor or a library asked for,
     `allocated_bytes` and `reserved_bytes` what the allocator held, `free_bytes` what the card had left (None: not
     recorded). `source` and `library` are as in `Allocation`; `backward_source` is the line that called the backward
-    pass in which it happened, empty outside of one.
+    pass in which it happened, empty outside of one. `number` counts the failures of all cards before it.
     """
 
     tick: int
@@ -145,6 +145,7 @@ class Failure:
     library: str
     backward_source: str
     free_bytes: int | None = None
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,7 +200,7 @@ WITHOUT_ANSWER = frozenset({"interrupted", "failed", "untrained"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capture:
-    """One simulated run on one device.
+    """One simulated run on one device, that with the index `device`: a run has a capture of each that it used.
 
     `allocations` are in order of birth. `peak_tick` is the tick of the first allocation that reached
     `peak_allocated_bytes`. `finished` says why the run ended: `script` (its end), `steady` (two steps alike),
@@ -231,3 +232,4 @@ class Capture:
     fatal: int | None = None
     outside_bytes: int = 0
     not_reached: tuple[NotReached, ...] | None = None
+    device: int = 0

@@ -53,7 +53,7 @@ class OutOfMemory:
 
     `at` is the person's line, of the forward where it happened in a backward pass that `backward_at` called.
     `free_bytes` is what the card had left, None where that was not recorded. `live` is what was alive at that moment,
-    as in `live_at_peak`.
+    as in `live_at_peak`. `device` is the index of the card.
     """
 
     message: str
@@ -66,6 +66,7 @@ class OutOfMemory:
     backward_at: str | None
     free_bytes: int | None = None
     live: tuple[Holder, ...] = ()
+    device: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +90,20 @@ class Retries:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceReport:
+    """One of the cards that a run used, by its `index` in the process; the others are as in `Report` and `Gpu`.
+
+    What was alive when it ran out of memory is in the `oom` of the report.
+    """
+
+    index: int
+    fits: bool | None
+    usable_bytes: int
+    peak: Peak
+    oom: OutOfMemory | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """One answer. `fits` is None for "likely, but something at the peak is unknown".
 
@@ -98,6 +113,8 @@ class Report:
     `torch` is the installed release, `device_rules` the build whose kernel and workspace rules were used.
     `caught_ooms` counts the failures that the script got over; `retries` is None when the card was never full.
     `undecided` are the slugs in `not_simulated` for which a run that fits does so only likely.
+    `devices` has all cards that the run used, and the rest is about the one with the index `device`: that on which the
+    run fails, or which it fills most.
     """
 
     schema: str
@@ -121,3 +138,5 @@ class Report:
     retries: Retries | None = None
     not_reached_lines: tuple[NotReached, ...] = ()
     undecided: tuple[str, ...] = ()
+    device: int = 0
+    devices: tuple[DeviceReport, ...] = ()

@@ -1,6 +1,16 @@
 """What a report says in whole sentences."""
 
-from peaksight.records import WITHOUT_ANSWER, Approximation, OutOfMemory, Peak, Phase, Report, Retries, StepPeak
+from peaksight.records import (
+    WITHOUT_ANSWER,
+    Approximation,
+    DeviceReport,
+    OutOfMemory,
+    Peak,
+    Phase,
+    Report,
+    Retries,
+    StepPeak,
+)
 from peaksight.reporting.rows import by_category
 from peaksight.units import format_bytes
 
@@ -35,7 +45,7 @@ def verdict(report: Report) -> str:
         return _failing(report, report.oom)
     if report.peak.allocated_bytes == 0:
         return "Nothing to predict: the script allocated no GPU memory."
-    return f"{_answer(report)} {_article(report.gpu.name)} {report.gpu.name}: {_need(report)}{_outcome(report)}."
+    return f"{_answer(report)} {_cards(report)}: {_need(report)}{_outcome(report)}."
 
 
 def _failing(report: Report, oom: OutOfMemory) -> str:
@@ -44,7 +54,7 @@ def _failing(report: Report, oom: OutOfMemory) -> str:
     at_least = "" if _is_whole(report) else "at least "
     called = f", called at {oom.backward_at}" if oom.backward_at and oom.backward_at != oom.at else ""
     return (
-        f"{answer}: needs {at_least}{format_bytes(report.peak.reserved_bytes)} (predicted); "
+        f"{answer}: needs {at_least}{format_bytes(report.peak.reserved_bytes)} (predicted){on_card(report)}; "
         f"the {report.gpu.name} gives {format_bytes(report.gpu.usable_bytes)}; "
         f"fails {moment(oom)}{called}, asking for {format_bytes(oom.requested_bytes)}."
     )
@@ -60,8 +70,31 @@ def _need(report: Report) -> str:
     peak, so_far = report.peak, "" if _is_whole(report) else " so far"
     return (
         f"predicted peak{so_far} {format_bytes(peak.allocated_bytes)} allocated / "
-        f"{format_bytes(peak.reserved_bytes)} reserved, {format_bytes(report.gpu.usable_bytes)} usable"
+        f"{format_bytes(peak.reserved_bytes)} reserved{on_card(report)}, {format_bytes(report.gpu.usable_bytes)} usable"
     )
+
+
+def _cards(report: Report) -> str:
+    """`a Tesla T4`, `2 Tesla T4`."""
+    num_cards = len(report.devices)
+    return f"{num_cards if num_cards > 1 else _article(report.gpu.name)} {report.gpu.name}"
+
+
+def on_card(report: Report) -> str:
+    """The card that the report is about, where the run used several: ` on cuda:1`."""
+    return f" on {card_name(report.device)}" if len(report.devices) > 1 else ""
+
+
+def card_name(index: int) -> str:
+    """As PyTorch calls it: `cuda:1`."""
+    return f"cuda:{index}"
+
+
+def card_answer(card: DeviceReport) -> str:
+    """Whether it fits this card of several, in two words."""
+    if card.oom is not None or card.fits is False:
+        return "does not fit" if card.fits is False else "likely does not fit"
+    return "fits" if card.fits else "likely fits"
 
 
 def _outcome(report: Report) -> str:

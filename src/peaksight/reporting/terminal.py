@@ -9,7 +9,18 @@ from rich.text import Text
 from peaksight.records import Report
 from peaksight.reporting.bars import Glyphs, glyphs_for, memory_bar, share_bar
 from peaksight.reporting.rows import by_category, by_place, ends
-from peaksight.reporting.sentences import NOT_REACHED, blocks, failure_lines, footer, peak_lines, unknown_size, verdict
+from peaksight.reporting.sentences import (
+    NOT_REACHED,
+    blocks,
+    card_answer,
+    card_name,
+    failure_lines,
+    footer,
+    on_card,
+    peak_lines,
+    unknown_size,
+    verdict,
+)
 from peaksight.units import format_bytes
 
 NUM_HOLDERS = 10
@@ -47,13 +58,15 @@ class _Page:
 
     def sections(self) -> Iterator[tuple[str, RenderableType]]:
         """Titles and bodies; a section without content is left out."""
-        report = self.report
+        report, on = self.report, on_card(self.report)
+        if len(report.devices) > 1:
+            yield "Cards", self._cards()
         if report.oom is not None:
-            yield "Predicted failure", _lines(failure_lines(report.oom))
+            yield f"Predicted failure{on}", _lines(failure_lines(report.oom))
         if report.live_at_peak:
-            yield "Predicted peak", _lines(peak_lines(report.peak))
+            yield f"Predicted peak{on}", _lines(peak_lines(report.peak))
         if report.steps:
-            yield "Steps", self._steps()
+            yield f"Steps{on}", self._steps()
         if report.live_at_peak:
             yield "Alive at the peak", self._categories()
             yield "Largest holders", self._holders()
@@ -74,6 +87,16 @@ class _Page:
         for number, step in shown:
             sizes = (step.peak_allocated_bytes, step.peak_reserved_bytes)
             table.add_row(str(number), self._bar(*sizes), *map(format_bytes, sizes))
+        return table
+
+    def _cards(self) -> Table:
+        table = _table("<", "<", ">", ">", "<", header=("card", "", "allocated", "reserved", ""))
+        scale = max(card.usable_bytes for card in self.report.devices)
+        scale = max(scale, *(card.peak.reserved_bytes for card in self.report.devices))
+        for card in self.report.devices:
+            sizes = (card.peak.allocated_bytes, card.peak.reserved_bytes)
+            bar = memory_bar(*sizes, card.usable_bytes, scale, self.width - 56, self.glyphs)
+            table.add_row(card_name(card.index), bar, *map(format_bytes, sizes), card_answer(card))
         return table
 
     def _legend(self) -> Text:

@@ -81,8 +81,13 @@ class VirtualGpu:
         self.room = room
         self.rules = rules
         self._lines = SourceLines(script_dir)
-        self.failures = Failures(room, max_failures=max_failures, backward_source=self._lines.calling_backward)
         self.devices = Devices(num_gpus, self._new_ledger, rules.torch)
+        self.failures = Failures(
+            room,
+            max_failures=max_failures,
+            backward_source=self._lines.calling_backward,
+            num_births=lambda: self.devices.num_births,
+        )
         if max_failures == 0:
             self.devices.lift_limits()
         self.loop = TrainingLoop(

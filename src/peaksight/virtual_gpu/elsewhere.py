@@ -20,11 +20,11 @@ from peaksight.records import Capture, ScriptCommand, StepPeak
 
 def simulate_elsewhere(
     command: ScriptCommand, room: Room, *, on_step: Callable[[StepPeak], None] | None = None, **options: Any
-) -> Capture | None:
+) -> tuple[Capture, ...] | None:
     """As `simulate`, in a process of its own where the script reads nothing from stdin and its prints go nowhere.
 
-    What it says on stderr is passed on if the script fails there. Returns None where the process ended without a
-    capture.
+    What it says on stderr is passed on if the script fails there. Returns None where the process ended without
+    captures.
     """
     with TemporaryFile() as errors:
         process = subprocess.Popen(_python_command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
@@ -32,11 +32,11 @@ def simulate_elsewhere(
             assert process.stdin is not None and process.stdout is not None
             with suppress(BrokenPipeError), process.stdin as arguments:
                 pickle.dump((command, room, options), arguments)
-            capture = _follow(process.stdout, on_step)
-        if capture is None or capture.finished == "failed":
+            captures = _follow(process.stdout, on_step)
+        if captures is None or captures[0].finished == "failed":
             errors.seek(0)
             sys.stderr.write(errors.read().decode(errors="replace"))
-        return capture
+        return captures
 
 
 def _python_command() -> list[str]:
@@ -46,14 +46,14 @@ def _python_command() -> list[str]:
     return [sys.executable, *flags, "-c", code]
 
 
-def _follow(messages: IO[bytes], on_step: Callable[[StepPeak], None] | None) -> Capture | None:
-    """Tell `on_step` of each step, and return the capture at the end."""
+def _follow(messages: IO[bytes], on_step: Callable[[StepPeak], None] | None) -> tuple[Capture, ...] | None:
+    """Tell `on_step` of each step, and return the captures at the end."""
     while True:
         try:
             message = pickle.load(messages)
         except (EOFError, pickle.UnpicklingError):
             return None
-        if isinstance(message, Capture):
+        if isinstance(message, tuple):
             return message
         if on_step is not None:
             on_step(message)
@@ -80,7 +80,7 @@ def answer() -> None:
     with os.fdopen(os.dup(1), "wb") as messages:
         _close_streams()
 
-        def send(message: StepPeak | Capture) -> None:
+        def send(message: StepPeak | tuple[Capture, ...]) -> None:
             pickle.dump(message, messages)
             messages.flush()
 

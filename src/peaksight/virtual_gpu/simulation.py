@@ -12,6 +12,7 @@ from peaksight.gpus import Room
 from peaksight.records import Capture, ScriptCommand, StepPeak, Versions
 from peaksight.virtual_gpu.card import VirtualGpu
 from peaksight.virtual_gpu.device_rules import rules_for
+from peaksight.virtual_gpu.memory.ledger import Ledger
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.script import Ending, Scratch, explain, run_script
 from peaksight.virtual_gpu.script.environment import variables
@@ -25,17 +26,18 @@ def simulate(
     command: ScriptCommand,
     room: Room,
     *,
+    num_gpus: int = 1,
     max_failures: int | None = None,
     device_rules: str | None = None,
     max_steps: int | None = None,
     worst_batch: bool = False,
     on_step: Callable[[StepPeak], None] | None = None,
     record: bool = True,
-) -> Capture:
-    """Run `command` on the virtual card of `room` and return what it allocated.
+) -> tuple[Capture, ...]:
+    """Run `command` on `num_gpus` virtual cards of `room` and return what it allocated on each that it used.
 
-    What the card cannot serve is raised in the script. After `max_failures` of that the card has no limit any more;
-    zero is a card without any. `device_rules` is a build as `--torch` takes it (`2.11+cu130`), by default the installed
+    What a card cannot serve is raised in the script. After `max_failures` of that no card has a limit any more; zero is
+    a run without any. `device_rules` is a build as `--torch` takes it (`2.11+cu130`), by default the installed
     one. The run stops by itself at the steady state, or after `max_steps` (0: none is expected); `on_step` is called at
     the end of each step. With `worst_batch`, DataLoaders give the longest samples of their datasets. `record=False`
     counts nothing, to measure what counting costs.
@@ -49,6 +51,7 @@ def simulate(
         gpu = VirtualGpu(
             room,
             rules,
+            num_gpus=num_gpus,
             max_failures=max_failures,
             script_dir=source_directory(command),
             max_steps=max_steps,
@@ -64,20 +67,25 @@ def simulate(
             lookout.install(patches)
             finished, ending = _run(command, lookout)
         _explain(ending, scratch)
-    capture = _capture(command, gpu, finished=finished, ending=ending)
-    capture = replace(
-        capture,
-        not_simulated=capture.not_simulated + scratch.notes(),
-        writes=scratch.writes(),
-        not_reached=lookout.not_reached(),
-        seconds=time.perf_counter() - started,
+    fatal = gpu.failures.ending(ending.error, ending.exit_code, gpu.devices.num_births)
+    captures = tuple(
+        replace(
+            _capture(command, gpu, ledger, finished=finished, exit_code=ending.exit_code, fatal=fatal),
+            not_simulated=gpu.approximations.records() + scratch.notes(),
+            writes=scratch.writes(),
+            not_reached=lookout.not_reached(),
+            seconds=time.perf_counter() - started,
+        )
+        for ledger in gpu.devices.used
     )
-    return capture if max_steps == 0 else _demand_training(capture)
+    return captures if max_steps == 0 else _demand_training(captures)
 
 
-def _capture(command: ScriptCommand, gpu: VirtualGpu, *, finished: str, ending: Ending) -> Capture:
-    """What `gpu` saw of a run that is over."""
-    ledger, peaks = gpu.ledger, gpu.ledger.peaks
+def _capture(
+    command: ScriptCommand, gpu: VirtualGpu, ledger: Ledger, *, finished: str, exit_code: int, fatal: int | None
+) -> Capture:
+    """What `gpu` saw on the card of `ledger` of a run that is over; the failure with the number `fatal` ended it."""
+    peaks, failures = ledger.peaks, gpu.failures.on(ledger.device)
     return Capture(
         argv=command.argv,
         gpu=gpu.room.card.name,
@@ -89,15 +97,16 @@ def _capture(command: ScriptCommand, gpu: VirtualGpu, *, finished: str, ending: 
         peak_reserved_bytes=peaks.reserved_bytes,
         peak_requested_bytes=peaks.requested_bytes,
         peak_active_bytes=peaks.active_bytes,
-        not_simulated=gpu.approximations.records(),
+        not_simulated=(),
         writes=(),
         finished=finished,
-        script_exit=ending.exit_code,
+        script_exit=exit_code,
         seconds=0.0,
         calls=tuple(ledger.calls),
-        failures=tuple(gpu.failures.records),
-        fatal=gpu.failures.ending(ending.error, ending.exit_code, len(ledger.births)),
+        failures=failures,
+        fatal=next((index for index, failure in enumerate(failures) if failure.number == fatal), None),
         outside_bytes=ledger.allocator.outside_bytes,
+        device=ledger.device,
     )
 
 
@@ -121,18 +130,20 @@ def _explain(ending: Ending, scratch: Scratch) -> None:
             print(f"peaksight: {explained} See docs/messages.md#{explained.slug}.", file=sys.stderr)
 
 
-def _demand_training(capture: Capture) -> Capture:
-    """`capture`, whose peak is not that of training where no optimizer stepped; a card that was too small stays that.
+def _demand_training(captures: tuple[Capture, ...]) -> tuple[Capture, ...]:
+    """`captures`, whose peak is not that of training where no optimizer stepped; a card that was too small stays that.
 
     Raises:
         UnsupportedError: another process may have trained.
     """
-    if capture.fatal is not None or any(step.complete for step in capture.steps):
-        return capture
-    if any(note.slug == "other-process" for note in capture.not_simulated):
+    if any(capture.fatal is not None or any(step.complete for step in capture.steps) for capture in captures):
+        return captures
+    if any(note.slug == "other-process" for note in captures[0].not_simulated):
         raise _training_elsewhere()
-    used_card = capture.peak_allocated_bytes > 0
-    return replace(capture, finished="untrained") if used_card and capture.finished == "script" else capture
+    used_card = any(capture.peak_allocated_bytes > 0 for capture in captures)
+    if not used_card or captures[0].finished != "script":
+        return captures
+    return tuple(replace(capture, finished="untrained") for capture in captures)
 
 
 def _training_elsewhere() -> UnsupportedError:

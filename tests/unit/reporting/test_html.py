@@ -1,11 +1,12 @@
 """The report as a web page."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
-from helpers import holder_of, oom_of, peak_of, report_of
+from helpers import device_of, holder_of, oom_of, peak_of, report_of
 from peaksight.records import Approximation, Category, Gpu, NotReached, ScratchWrite, StepReport
 from peaksight.reporting.html import report_to_html
 from peaksight.reporting.sentences import NOT_REACHED, footer, verdict
@@ -206,3 +207,14 @@ def test_tags_are_closed():
             opened.append(tag)
 
     assert opened == []
+
+
+def test_several_cards():
+    """Each has a row."""
+    cards = (device_of(0, GIB, usable_bytes=7 * GIB), device_of(1, 8 * GIB, usable_bytes=7 * GIB, fits=False))
+    text = report_to_html(replace(REPORT, device=1, devices=cards))
+
+    assert "<h2>Cards</h2>" in text
+    assert "<h2>Predicted peak on cuda:1</h2>" in text
+    assert "<tr><td>cuda:0" in text
+    assert "<h2>Cards</h2>" not in report_to_html(REPORT)

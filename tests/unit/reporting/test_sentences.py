@@ -1,11 +1,13 @@
 """The sentences, word by word."""
 
+from dataclasses import replace
+
 import pytest
 
-from helpers import holder_of, oom_of, peak_of, report_of, step_of
+from helpers import device_of, holder_of, oom_of, peak_of, report_of, step_of
 from peaksight.records import Approximation, Category, Gpu, Phase, Retries
 from peaksight.reporting import progress_line, stopped_line
-from peaksight.reporting.sentences import ending, moment, unknown_size, verdict
+from peaksight.reporting.sentences import card_answer, ending, moment, unknown_size, verdict
 from peaksight.units import GIB
 
 WEIGHTS = holder_of(8 * GIB, Category.PARAMETER)
@@ -111,3 +113,18 @@ def test_progress_and_ending():
 
     assert progress_line(step, 2.14) == "step 2: 1.00 GiB allocated, 2.00 GiB reserved (predicted), 2.1 s"
     assert ending(report_of(WEIGHTS)) == "stopped at the steady state after 3 steps"
+
+
+def test_several_cards():
+    """The verdict names the card that decides it, and how many there are."""
+    cards = (device_of(0, GIB, usable_bytes=79 * GIB), device_of(1, 2 * GIB, usable_bytes=79 * GIB))
+    report = report_of(WEIGHTS, device=1, devices=cards)
+
+    assert verdict(report).startswith("Fits 2 NVIDIA H100 80GB HBM3: predicted peak ")
+    assert " reserved on cuda:1, " in verdict(report)
+    assert [card_answer(replace(cards[0], fits=fits)) for fits in (True, None, False)] == [
+        "fits",
+        "likely fits",
+        "does not fit",
+    ]
+    assert card_answer(replace(cards[0], fits=None, oom=oom_of(GIB))) == "likely does not fit"

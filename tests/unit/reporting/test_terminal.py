@@ -1,12 +1,13 @@
 """The report in a terminal."""
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from golden_files import compare_golden
-from helpers import holder_of, oom_of, peak_of, report_of
+from helpers import device_of, holder_of, oom_of, peak_of, report_of
 from peaksight.records import Approximation, Category, Gpu, NotReached, Phase, ScratchWrite, StepReport
 from peaksight.reporting import render_report
 from peaksight.units import GIB, MIB, format_bytes
@@ -152,3 +153,19 @@ def test_brackets_in_the_names_of_files_are_text():
     page = printed(report_of(holder_of(GIB, Category.INPUT), writes=(ScratchWrite(path="out/[red].pt", bytes=1),)))
 
     assert "out/[red].pt" in page
+
+
+def gpt2_on_two_cards():
+    """The first fits the model, the second is too small for what it gets."""
+    report, usable = gpt2_on_a_small_card(), 6 * GIB - 157 * MIB
+    first, second = device_of(0, 2 * GIB, usable_bytes=usable), device_of(1, 0, usable_bytes=usable, fits=False)
+    return replace(report, device=1, devices=(first, replace(second, peak=report.peak)))
+
+
+def test_several_cards():
+    """Each has a row, and the titles say whose the rest is."""
+    text = printed(gpt2_on_two_cards(), width=80)
+
+    assert "(predicted) on cuda:1;" in text
+    assert "Predicted peak on cuda:1" in text
+    compare_golden(text, "two-cards-80.txt")

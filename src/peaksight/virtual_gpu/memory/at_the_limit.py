@@ -25,13 +25,25 @@ class Failures:
     After `max_failures` of them (None: never) the card has no limit any more, which shows what the job needs.
     """
 
-    def __init__(self, room: Room, *, max_failures: int | None, backward_source: Callable[[], str]) -> None:
-        """No failure yet on the card of `room`; `backward_source` names the line that called the backward pass."""
+    def __init__(
+        self,
+        room: Room,
+        *,
+        max_failures: int | None,
+        backward_source: Callable[[], str],
+        num_births: Callable[[], int],
+    ) -> None:
+        """No failure yet on any card like that of `room`.
+
+        `backward_source` names the line that called the backward pass, `num_births` counts the blocks handed out.
+        """
         self.records: list[Failure] = []
         self.observers: list[Callable[[int, int, int, int], None]] = []
         self._room = room
         self._max_failures = max_failures
         self._backward_source = backward_source
+        self._count_births = num_births
+        self._devices: list[int] = []
         self._num_births = 0
         self._num_without_step = 0
         self.in_search = False
@@ -59,8 +71,12 @@ class Failures:
         self._note(ledger, about, num_bytes, what, str(error))
         raise self._marked(error)
 
+    def on(self, device: int) -> tuple[Failure, ...]:
+        """Those of card number `device`."""
+        return tuple(failure for failure, on in zip(self.records, self._devices, strict=True) if on == device)
+
     def ending(self, error: BaseException | None, exit_code: int, num_births: int) -> int | None:
-        """The index of the failure that ended the run, None if none did.
+        """The number of the failure that ended the run, None if none did.
 
         It is the one behind `error`, which ended the script. A script that reports it in its own way is recognised by
         its exit code, when no step followed, or by its asking the card for nothing more: unless it was searching for
@@ -101,9 +117,11 @@ class Failures:
             source=about.lines.source,
             library=about.lines.library,
             backward_source=self._backward_source(),
+            number=len(self.records),
         )
         self.records.append(failure)
-        self._num_births = len(ledger.births)
+        self._devices.append(ledger.device)
+        self._num_births = self._count_births()
         self._num_without_step += 1
         if self._num_without_step > MAX_FAILURES_WITHOUT_STEP:
             raise StopSimulation("failed")

@@ -58,8 +58,13 @@ class Devices:
 
     @property
     def used(self) -> tuple[Ledger, ...]:
-        """The ledgers of the cards that something was asked of, the first one if there is none."""
-        return tuple(ledger for ledger in self.ledgers if ledger.is_used) or self.ledgers[:1]
+        """The ledgers of the cards that memory was asked of, the first one if there is none."""
+        return tuple(ledger for ledger in self.ledgers if ledger.was_asked) or self.ledgers[:1]
+
+    @property
+    def num_births(self) -> int:
+        """How many blocks all cards have handed out."""
+        return sum(len(ledger.births) for ledger in self.ledgers)
 
     def index_of(self, device: Any) -> int:
         """The index of what names a device of the card, the current one for None.

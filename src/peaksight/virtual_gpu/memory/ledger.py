@@ -14,6 +14,8 @@ from peaksight.virtual_gpu.memory.peaks import Peaks, StepSoFar
 from peaksight.virtual_gpu.memory_history.history import History
 from peaksight.virtual_gpu.threads import TURN
 
+_ASKS = (Action.OUTSIDE, Action.FAILED)
+
 
 class _StorageRef(ref):
     """A weak reference to a storage that remembers its key in the ledger."""
@@ -64,6 +66,11 @@ class Ledger:
     def is_used(self) -> bool:
         """Whether anything was asked of the card yet."""
         return self._on_first_use is None
+
+    @property
+    def was_asked(self) -> bool:
+        """Whether the card was asked for memory, and be it in vain."""
+        return bool(self.births) or any(call.action in _ASKS for call in self.calls)
 
     # Storages of tensors.
 
