@@ -103,6 +103,7 @@ def _out_of_memory(capture: Capture) -> OutOfMemory | None:
         backward_at=None,
         free_bytes=failure.free_bytes,
         live=live_set(capture, failure.tick),
+        device=capture.device,
     )
 
 

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def _recording(loaded: Loaded, known: Known, device: int, name: str) -> Recordin
     beginning = rewind(trace, loaded.segments.get(device, []))
     first_ranges = list(beginning.ranges)
     lives = follow(trace, beginning, loaded.settings)
-    capture = capture_of(lives, known, trace, loaded.annotations.get(device, []), name)
+    capture = replace(capture_of(lives, known, trace, loaded.annotations.get(device, []), name), device=device)
     moment = capture.failures[-1].tick if capture.failures else capture.peak_tick
     alive = _alive(lives, moment)
     ranges = _ranges_at(trace, first_ranges, moment)
