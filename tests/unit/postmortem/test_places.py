@@ -2,7 +2,7 @@
 
 import pytest
 
-from peaksight.postmortem.snapshots.places import place_of, script_folder, source_text
+from peaksight.postmortem.snapshots.places import Names, place_of
 from peaksight.postmortem.snapshots.tables import Frame
 from peaksight.records import Phase
 
@@ -94,12 +94,13 @@ def test_what_makes_parameters():
 
 
 def test_names_are_relative_to_the_script():
-    """Its folder is that of the outermost module in most stacks."""
-    places = [place_of((Frame("/home/me/run/sub/model.py", 7, "f"), SCRIPT, Frame("<frozen runpy>", 1, "_run_code")))]
-    folder = script_folder(places)
+    """Its folder is that of the outermost module in most stacks; other files go by the folder that has all of them."""
+    inside = place_of((Frame("/home/me/run/sub/model.py", 7, "f"), SCRIPT, Frame("<frozen runpy>", 1, "_run_code")))
+    beside = place_of((Frame("/home/me/lib/layers.py", 3, "f"), SCRIPT))
+    names = Names([inside, beside])
 
-    assert "sub/model.py:7" == source_text(places[0].source, folder)
-    assert "/elsewhere/x.py:3" == source_text(("/elsewhere/x.py", 3), folder)
-    assert "" == source_text(None, folder)
-    assert "" == script_folder([])
-    assert "a?[2J.py:1" == source_text(("a\x1b[2J.py", 1), "")
+    assert ["sub/model.py:7", "lib/layers.py:3"] == [names.line(place.source) for place in (inside, beside)]
+    assert "train.py:40" == names.line((SCRIPT.filename, SCRIPT.line))
+    assert "/elsewhere/x.py:3" == names.line(("/elsewhere/x.py", 3))
+    assert "" == names.line(None)
+    assert "a?[2J.py:1" == Names([]).line(("a\x1b[2J.py", 1))

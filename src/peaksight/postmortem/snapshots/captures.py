@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from peaksight.postmortem.snapshots.lives import ALIVE, Lives, OutOfMemoryEvent
-from peaksight.postmortem.snapshots.places import Place, place_of, script_folder, source_text
+from peaksight.postmortem.snapshots.places import Names, Place, place_of
 from peaksight.postmortem.snapshots.tables import NO_STACK, Annotation, Stacks, Trace
 from peaksight.postmortem.snapshots.training import Training, training_of
 from peaksight.records import Allocation, Capture, Failure, Phase, Role, StepPeak, Versions
@@ -34,8 +34,8 @@ class Known:
 def known_of(stacks: Stacks) -> Known:
     """What all `stacks` tell."""
     places = [place_of(stacks.of(number)) for number in range(len(stacks.stacks))]
-    folder = script_folder(places)
-    return Known(places, [source_text(place.source, folder) for place in places])
+    names = Names(places)
+    return Known(places, [names.line(place.source) for place in places])
 
 
 def capture_of(lives: Lives, known: Known, trace: Trace, annotations: Sequence[Annotation], source: str) -> Capture:

@@ -85,18 +85,26 @@ def _inner(python: list[tuple[Frame, str | None]]) -> str:
     return "" if frame is None or name is None else printable(f"{name}:{frame.line}")
 
 
-def script_folder(places: Iterable[Place]) -> str:
-    """The folder of the script that most stacks begin in, or empty."""
-    found = Counter(place.script for place in places if place.script)
-    return os.path.dirname(found.most_common(1)[0][0]) if found else ""
+class Names:
+    """What reports call the person's files: relative to the script's folder, else to one that has all of them."""
 
+    def __init__(self, places: Iterable[Place]) -> None:
+        """The script is the outermost module of most of `places`."""
+        places = list(places)
+        scripts = Counter(place.script for place in places if place.script)
+        script = scripts.most_common(1)[0][0] if scripts else ""
+        files = {place.source[0] for place in places if place.source} | {script}
+        absolute = [os.path.dirname(file) for file in files if file.startswith("/")]
+        folders = os.path.dirname(script), os.path.commonpath(absolute) if absolute else ""
+        self._prefixes = [folder + "/" for folder in folders if folder.strip("/")]
 
-def source_text(source: tuple[str, int] | None, folder: str) -> str:
-    """`train.py:88`, relative to the script's folder where it is below it."""
-    if source is None:
-        return ""
-    filename, line = source
-    return printable(f"{filename.removeprefix(folder + '/') if folder else filename}:{line}")
+    def line(self, source: tuple[str, int] | None) -> str:
+        """`train.py:88`, or empty."""
+        if source is None:
+            return ""
+        filename, line = source
+        prefix = next((prefix for prefix in self._prefixes if filename.startswith(prefix)), "")
+        return printable(f"{filename.removeprefix(prefix)}:{line}")
 
 
 def printable(text: str) -> str:
