@@ -14,7 +14,7 @@ from peaksight.virtual_gpu.device_rules import rules_for
 from peaksight.virtual_gpu.kernels.attention_forward import num_splits
 from peaksight.virtual_gpu.kernels.sdpa_choice import Backend, Call, choose_backend
 
-from ..cards import births_on, card_of, events_on, requested
+from ..cards import births_on, card_of, events_on, h100, requested
 
 pytestmark = pytest.mark.torch
 
@@ -434,3 +434,14 @@ def test_flash_splits_keys(shape, splits):
     batch, heads, length, head = shape
 
     assert splits == num_splits(batch * heads, length, length, head, 132)
+
+
+def test_what_nobody_keeps_is_given_back_in_order():
+    """The statistics before the state of the random numbers, as a tuple in C++ does."""
+    with h100() as gpu, sdpa_kernel(SDPBackend.FLASH_ATTENTION), torch.no_grad():
+        query, key, value = (torch.randn(2, 4, 256, 64, device="cuda", dtype=torch.bfloat16) for _ in range(3))
+        with events_on(gpu) as events:
+            _kept = F.scaled_dot_product_attention(query, key, value, dropout_p=0.1)
+
+    statistics_bytes = 2 * 4 * 256 * 4
+    assert [-statistics_bytes, -16, -8] == events[-3:]

@@ -105,7 +105,8 @@ def _flash(query: Any, key: Any, value: Any, dropout: float, is_causal: bool, sc
     padding = -head % 8
     if padding:
         query, key, value = (aten.constant_pad_nd.default(t, [0, padding]) for t in (query, key, value))
-    out = aten._scaled_dot_product_flash_attention.default(query, key, value, dropout, is_causal, False, scale=scale)[0]
+    attend = aten._scaled_dot_product_flash_attention.default
+    out = _first_of(list(attend(query, key, value, dropout, is_causal, False, scale=scale)))
     return aten.slice.Tensor(out, -1, 0, head) if padding else out
 
 
@@ -113,9 +114,9 @@ def _cudnn(
     query: Any, key: Any, value: Any, bias: Any, dropout: float, is_causal: bool, scale: float | None
 ) -> Any:  # fmt: skip
     needs_statistics = _needs_grad(query, key, value)
-    return aten._scaled_dot_product_cudnn_attention.default(
-        query, key, value, bias, needs_statistics, dropout, is_causal, False, scale=scale
-    )[0]
+    attend = aten._scaled_dot_product_cudnn_attention.default
+    given = (query, key, value, bias, needs_statistics, dropout, is_causal, False)
+    return _first_of(list(attend(*given, scale=scale)))
 
 
 def _efficient(
@@ -125,9 +126,16 @@ def _efficient(
     if bias is not None:
         bias = _aligned(bias).expand(*query.shape[:3], key.shape[2])
     needs_statistics = _needs_grad(query, key, value) or (bias is not None and bias.requires_grad)
-    return aten._scaled_dot_product_efficient_attention.default(
-        query, key, value, bias, needs_statistics, dropout, is_causal, scale=scale
-    )[0]
+    attend = aten._scaled_dot_product_efficient_attention.default
+    return _first_of(list(attend(query, key, value, bias, needs_statistics, dropout, is_causal, scale=scale)))
+
+
+def _first_of(outputs: list[Any]) -> Any:
+    """The first of `outputs`; the others are given back from the first to the last, as those of a tuple in C++."""
+    first = outputs.pop(0)
+    while outputs:
+        outputs.pop(0)
+    return first
 
 
 def _for_each_query_head(query: Any, key: Any, value: Any, enable_gqa: bool) -> list[Any]:
