@@ -8,8 +8,9 @@ from types import CodeType
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # Outside of it are the frames that started the run.
 _RUNNER = os.path.join(PACKAGE, "virtual_gpu", "script", "runner.py")
-# Where torch goes on in Python for a fake tensor: on the card the operator, and its frames, end before it.
+# Where an operator goes on in Python for a fake tensor: on the card its frames end before it.
 _FAKE_KERNELS = f"{os.sep}torch{os.sep}_subclasses{os.sep}"
+_MODE = os.path.join(PACKAGE, "virtual_gpu", "tensors", "mode.py")
 _WAY_THERE = tuple(
     os.path.join("torch", *path)
     for path in (("_compile.py",), ("_dynamo", "eval_frame.py"), ("utils", "_stats.py"), ("_ops.py",))
@@ -35,6 +36,8 @@ def visible(codes: Sequence[CodeType]) -> list[int]:
             after_detour |= _leave_detour(kept, codes)
             if code.co_filename == _RUNNER:
                 kept.clear()
+            elif code.co_filename == _MODE:
+                return _before_the_way_there(kept, codes)
         elif _FAKE_KERNELS in code.co_filename:
             return _before_the_way_there(kept, codes)
         elif not (after_ours and code.co_filename.endswith(_CALL_OF_OPERATOR)):

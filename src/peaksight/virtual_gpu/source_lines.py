@@ -4,6 +4,7 @@ import os
 import re
 import sys
 import sysconfig
+from collections.abc import Callable
 from functools import cache
 from types import FrameType
 from typing import NamedTuple
@@ -43,6 +44,17 @@ class _File(NamedTuple):
     name: str
 
 
+class _Files(dict[str, _File | None]):
+    """What is known of each file, from the first time that it is asked for."""
+
+    def __init__(self, classify: Callable[[str], _File | None]) -> None:
+        self._classify = classify
+
+    def __missing__(self, filename: str) -> _File | None:
+        self[filename] = file = self._classify(filename)
+        return file
+
+
 NOWHERE = Lines("", "")
 
 
@@ -56,7 +68,7 @@ class SourceLines:
         """
         self._script_dir = os.path.abspath(script_dir)
         self._is_installed = installed_name(os.path.join(self._script_dir, "")) is not None
-        self._names: dict[str, _File | None] = {}
+        self._files = _Files(self._classify)
 
     def current(self) -> Lines:
         """The lines that are running; costs a walk up the Python stack."""
@@ -72,10 +84,12 @@ class SourceLines:
         return self._above(engine).source
 
     def _above(self, frame: FrameType | None) -> Lines:
-        library, in_backward = "", False
+        library, in_backward, files = "", False, self._files
         while frame is not None:
-            in_backward |= frame.f_code is ENGINE
-            file = self._file(frame.f_code.co_filename)
+            code = frame.f_code
+            if code is ENGINE:
+                in_backward = True
+            file = files[code.co_filename]
             if file is not None:
                 if file.is_own:
                     return Lines(f"{file.name}:{frame.f_lineno}", library, in_backward)
@@ -85,18 +99,13 @@ class SourceLines:
 
     def is_own(self, filename: str) -> bool:
         """Whether `filename` is the person's."""
-        file = self._file(filename)
+        file = self._files[filename]
         return file is not None and file.is_own
 
     def name_of(self, filename: str) -> str:
         """What the report calls `filename`."""
-        file = self._file(filename)
+        file = self._files[filename]
         return file.name if file is not None else filename
-
-    def _file(self, filename: str) -> _File | None:
-        if filename not in self._names:
-            self._names[filename] = self._classify(filename)
-        return self._names[filename]
 
     def _classify(self, filename: str) -> _File | None:
         """None for frames of peaksight, of plumbing and without a file."""

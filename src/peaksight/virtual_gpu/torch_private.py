@@ -43,6 +43,7 @@ __all__ = [
     "ENGINE",
     "SNAPSHOTS_HAVE_HOST_MEMORY",
     "BypassDispatchCache",
+    "CachedResult",
     "FakeTensor",
     "FakeTensorMode",
     "autocast_excluded",
@@ -83,6 +84,7 @@ PROBES: tuple[tuple[object, str], ...] = (
     (FakeTensorMode, "avoid_device_init"),
     (FakeTensorMode, "_cache_key"),
     (fake_tensor, "_BypassDispatchCache"),
+    (fake_tensor, "_DispatchCacheValidEntry"),
     (torch._C, "_current_autograd_node"),
     (torch._C, "_group_tensors_by_device_and_dtype"),
     (torch._C._autograd, "_get_sequence_nr"),
@@ -130,6 +132,7 @@ SNAPSHOTS_HAVE_HOST_MEMORY = (
     "record_pinned_host_memory" in inspect.signature(torch.cuda.memory._record_memory_history).parameters
 )
 BypassDispatchCache = fake_tensor._BypassDispatchCache
+CachedResult = fake_tensor._DispatchCacheValidEntry
 current_autograd_node = torch._C._current_autograd_node
 function_mode_stack = _get_current_function_mode_stack
 sdp_priority = torch._C._get_sdp_priority_order

@@ -7,11 +7,13 @@ Factories called from C++ then ask for `meta:k`; the mode maps a meta device wit
 A meta device without an index stays what it is: transformers and accelerate use it.
 """
 
+from functools import cache
 from threading import local
 from typing import Any
 
 import torch
 
+META = torch.device("meta")
 PRIM_DEVICE = torch.ops.prim.device.default
 
 
@@ -38,8 +40,12 @@ def exchange_device(index: int) -> int:
 def cpp_device(tensor: Any) -> torch.device:
     """What C++ is told about the device of a FakeTensor."""
     if tensor.fake_mode.in_kernel_invocation:
-        return torch.device("meta")
-    device = tensor.fake_device
+        return META
+    return _for_cpp(tensor.fake_device)
+
+
+@cache
+def _for_cpp(device: torch.device) -> torch.device:
     return torch.device("meta", device.index or 0) if device.type == "cuda" else device
 
 

@@ -13,6 +13,7 @@ from peaksight.errors import UnsupportedError
 from peaksight.virtual_gpu.memory.at_the_limit import let_go
 from peaksight.virtual_gpu.tensors import true_counts, values
 from peaksight.virtual_gpu.tensors.cache_key import cache_key
+from peaksight.virtual_gpu.tensors.cached_results import UNKNOWN, CachedResults
 from peaksight.virtual_gpu.tensors.devices import PRIM_DEVICE, cpp_device, for_python
 from peaksight.virtual_gpu.tensors.in_place import in_place_of
 from peaksight.virtual_gpu.tensors.making import is_parameter_in_the_making
@@ -61,6 +62,7 @@ class VirtualGpuMode(FakeTensorMode):
     def __init__(self, observer: Observer, rules: dict[Any, Callable], shapes: dict[str, Callable]) -> None:
         """Report to `observer`."""
         super().__init__(allow_non_fake_inputs=True)
+        self._cached = CachedResults(self)
         self._observer = observer
         self._rules = rules
         self._shapes = shapes
@@ -73,7 +75,7 @@ class VirtualGpuMode(FakeTensorMode):
         """Run one operator; one for which the card has no memory leaves nothing behind."""
         try:
             with TURN:
-                return super().__torch_dispatch__(func, types, args, kwargs)
+                return self.dispatch(func, types, args, kwargs)
         except Exception as error:
             let_go(error)
             raise
@@ -167,7 +169,8 @@ class VirtualGpuMode(FakeTensorMode):
     def _run_fake_kernel(self, func: Any, types: Any, args: Any, kwargs: dict) -> Any:
         args, kwargs = self._all_faked(args, kwargs)
         try:
-            return super().dispatch(func, types, args, kwargs)
+            out = self._cached.result(func, args, kwargs)
+            return super().dispatch(func, types, args, kwargs) if out is UNKNOWN else out
         except Exception as error:
             if lacks_fake_kernel(error):
                 raise _without_fake_kernel(func) from error
