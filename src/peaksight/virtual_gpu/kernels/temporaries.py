@@ -26,7 +26,7 @@ class Dispensable(int):
     """Bytes of a block that a kernel does without where the card has not so much left: another kernel runs then."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class KernelCall:
     """One operator that ran on the card: `func(*args, **kwargs)` returned `out`."""
 

@@ -5,6 +5,7 @@ Sources: ATen/cuda/CublasHandlePool.cpp, ATen/native/cuda/Blas.cpp, and the allo
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import torch
@@ -172,7 +173,7 @@ class Workspaces:
 
         `note_results` takes all of the results, or some before the others.
         """
-        rule = TEMPORARIES.get(call.func) or TEMPORARIES.get(call.func.name())
+        rule = _rule_of(call.func)
         temporaries = rule(call) if rule is not None else None
         if temporaries is None or not num_places(temporaries):
             note_results(call.out)
@@ -220,6 +221,11 @@ def most_unknown_bytes(call: KernelCall) -> int:
     """
     tensors = [leaf for leaf in tree_leaves((call.args, call.kwargs, call.out)) if isinstance(leaf, torch.Tensor)]
     return 32 * MIB + 16 * sum(tensor.numel() * tensor.itemsize for tensor in tensors)
+
+
+@cache
+def _rule_of(func: Any) -> Rule | None:
+    return TEMPORARIES.get(func) or TEMPORARIES.get(func.name())
 
 
 def _one_by_one(out: Any, num_parts: int) -> list[Any]:

@@ -46,7 +46,7 @@ class Birth:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Circumstances:
     """What is known at the moment of a birth."""
 

@@ -29,6 +29,8 @@ from peaksight.virtual_gpu.torch_private import (
 )
 
 aten = torch.ops.aten
+# The same to a fake tensor, but FakeTensorMode's cache does not take the first.
+UNSAFE_VIEW, VIEW = aten._unsafe_view.default, aten.view.default
 TO_DEVICE = ("device", "dtype", "non_blocking", "copy", "memory_format")
 
 
@@ -167,10 +169,13 @@ class VirtualGpuMode(FakeTensorMode):
             self._nested = False
 
     def _run_fake_kernel(self, func: Any, types: Any, args: Any, kwargs: dict) -> Any:
-        args, kwargs = self._all_faked(args, kwargs)
+        if func is UNSAFE_VIEW:
+            func = VIEW
+        out = self._cached.result(func, args, kwargs)
+        if out is not UNKNOWN:
+            return out
         try:
-            out = self._cached.result(func, args, kwargs)
-            return super().dispatch(func, types, args, kwargs) if out is UNKNOWN else out
+            return super().dispatch(func, types, *self._all_faked(args, kwargs))
         except Exception as error:
             if lacks_fake_kernel(error):
                 raise _without_fake_kernel(func) from error
@@ -223,6 +228,7 @@ def _concerns_the_card(func: Any, types: Any, args: Any, kwargs: dict) -> bool:
     return copies_file(func, args) or is_parameter_in_the_making(func, args)
 
 
+@cache
 def _draws(func: Any) -> bool:
     return torch.Tag.nondeterministic_seeded in getattr(func, "tags", ())
 

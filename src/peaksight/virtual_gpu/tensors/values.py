@@ -6,7 +6,8 @@ ones. Values that depend on parameters or activations cannot be known: reading o
 False), which is noted.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -98,7 +99,7 @@ def follow(func: Any, args: tuple, kwargs: dict, out: Any) -> None:
 def _follow_small(func: Any, args: tuple, kwargs: dict, outputs: Sequence[FakeTensor]) -> None:
     if func in BY_SHAPE_ALONE:
         args = (torch.empty(args[0].shape, dtype=args[0].dtype), *args[1:])
-    inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    inputs = [*_tensors_in(args), *_tensors_in(kwargs.values())]
     values = _compute(func, args, kwargs, inputs)
     if values is None or [v.shape for v in values] != [o.shape for o in outputs]:
         _forget_written(func, args, kwargs)
@@ -112,7 +113,7 @@ def _follow_small(func: Any, args: tuple, kwargs: dict, outputs: Sequence[FakeTe
 def _compute(func: Any, args: tuple, kwargs: dict, inputs: list[torch.Tensor]) -> Sequence[torch.Tensor] | None:
     if torch.Tag.nondeterministic_seeded in func.tags:
         return None
-    if not all(_is_small(tensor) and known_value(tensor) is not None for tensor in inputs):
+    if not all(known_value(tensor) is not None and _is_small(tensor) for tensor in inputs):
         return None
     try:
         args, kwargs = tree_map(_to_host, (args, kwargs))
@@ -123,6 +124,14 @@ def _compute(func: Any, args: tuple, kwargs: dict, inputs: list[torch.Tensor]) -
         return None
     result = result if isinstance(result, (list, tuple)) else (result,)
     return result if all(isinstance(r, torch.Tensor) for r in result) else None
+
+
+def _tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from _tensors_in(value)
 
 
 def _to_host(leaf: Any) -> Any:
@@ -137,11 +146,18 @@ def _is_small(tensor: torch.Tensor) -> bool:
 
 
 def _forget_written(func: Any, args: tuple, kwargs: dict) -> None:
-    for argument, value in zip(func._schema.arguments, args, strict=False):
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            forget(value)
+    for position in _written(func):
+        if position < len(args):
+            forget(args[position])
     if "out" in kwargs:
         forget(kwargs["out"])
+
+
+@cache
+def _written(func: Any) -> list[int]:
+    """The positions of the arguments that `func` writes to."""
+    aliases = [argument.alias_info for argument in func._schema.arguments]
+    return [position for position, alias in enumerate(aliases) if alias is not None and alias.is_write]
 
 
 def forget(written: Any) -> None:
