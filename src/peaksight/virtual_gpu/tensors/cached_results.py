@@ -29,7 +29,7 @@ class CachedResults:
     def result(self, func: Any, args: Any, kwargs: dict) -> Any:
         """What `func(*args, **kwargs)` returns, made anew; UNKNOWN where that has to be computed."""
         try:
-            key = cache_key(func, args, kwargs)
+            key: Any = cache_key(func, args, kwargs)
         except BypassDispatchCache:
             return UNKNOWN
         entry = FakeTensorMode.cache.get(key)
