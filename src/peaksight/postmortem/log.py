@@ -4,7 +4,8 @@ import codecs
 import gzip
 import io
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import BinaryIO, TypeVar
 
 from peaksight.postmortem.claims import read_claims
@@ -16,6 +17,8 @@ from peaksight.records import Clue, Fact, LogEvidence, OomMessage
 # Words are looked for in the head and around the first and the last failures, up to this many characters.
 MAX_SEARCHED = 160_000
 MAX_FACTS = 120
+_NUM_INNERMOST = 3
+_MAX_WITH_FRAMES = 8
 
 # The summary that torchrun prints at its end names the rank that failed first.
 _ROOT_CAUSE = re.compile(r"Root Cause \(first observed failure\)[\s\S]{0,400}?\brank\s{0,8}:\s{0,4}(\d{1,6})")
@@ -38,7 +41,7 @@ def read_log(stream: BinaryIO, source: str) -> LogEvidence:
         num_lines=kept.num_lines,
         messages=messages,
         num_more_messages=kept.num_hits_passed,
-        clues=_first_of(clue for window in searched for clue in find_clues(window.text, window.first_line)),
+        clues=_first_of([*_of_frames(messages), *_of_windows(searched)]),
         facts=facts,
         shapes=tuple(dict.fromkeys(shape for text in texts for shape in find_shapes(text))),
         claims=claims,
@@ -68,6 +71,18 @@ def _facts(windows: Iterable[Window]) -> tuple[Fact, ...]:
         for fact in find_facts(window.text, window.first_line):
             found.setdefault((fact.name, fact.value), fact)
     return tuple(found.values())[:MAX_FACTS]
+
+
+def _of_frames(messages: Iterable[OomMessage]) -> Iterator[Clue]:
+    """Clues in the innermost lines of the tracebacks, which are nearest to the failure; their line is the message's."""
+    for message in [message for message in messages if message.frames][:_MAX_WITH_FRAMES]:
+        for frame in reversed(message.frames[-_NUM_INNERMOST:]):
+            yield from (replace(clue, line=message.line) for clue in find_clues(frame, message.line))
+
+
+def _of_windows(windows: Iterable[Window]) -> Iterator[Clue]:
+    for window in windows:
+        yield from find_clues(window.text, window.first_line)
 
 
 def _first_of(clues: Iterable[Clue]) -> tuple[Clue, ...]:

@@ -12,7 +12,7 @@ CERTAIN, LIKELY, POSSIBLE = Confidence
 
 # A request of which nothing real could be: 64 cards, or what PyTorch itself calls more than an exabyte.
 _ABSURD_CARDS = 64
-_FRAGMENTED_SHARE = 0.2
+_FRAGMENTED_SHARE = 0.3
 _FULL_SHARE = 0.85
 
 

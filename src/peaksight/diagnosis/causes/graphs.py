@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from peaksight.diagnosis.rules import Case, Finding, quoted
 from peaksight.records import Cause, Confidence, Memory, Phase
+from peaksight.units import format_bytes
 
 CERTAIN, LIKELY, POSSIBLE = Confidence
 _LATE_STEPS = 50
@@ -82,4 +83,36 @@ def loading_phase(case: Case) -> Iterator[Finding]:
     yield Finding(cause, 39)
 
 
-RULES = (late_failure, evaluation_failure, optimizer_phase, loading_phase)
+def saving_phase(case: Case) -> Iterator[Finding]:
+    """It failed while a checkpoint was written."""
+    message = case.message
+    if message is None or message.phase is not Phase.SAVE or message.memory is not Memory.DEVICE:
+        return
+    cause = Cause(
+        kind="save-time-state-dict",
+        title="Saving gathers or copies the weights on the card",
+        confidence=LIKELY,
+        evidence=(f"the stack ends in saving{f' at {message.at}' if message.at else ''}",),
+        try_first="Gather the state to the CPU (offload_to_cpu, rank0_only), save sharded, or only the adapters.",
+    )
+    yield Finding(cause, 49)
+
+
+def private_pools(case: Case) -> Iterator[Finding]:
+    """CUDA graphs hold a good part of what is allocated in pools of their own."""
+    message = case.message
+    pools = message.figure("private_pools") if message else None
+    if message is None or pools is None or not pools.bytes or not message.allocated_bytes:
+        return
+    share = pools.bytes / message.allocated_bytes
+    cause = Cause(
+        kind="compile-or-cuda-graph-pools",
+        title="CUDA graphs keep private pools, one for each captured shape",
+        confidence=LIKELY if share > 0.2 else POSSIBLE,
+        evidence=(f"{format_bytes(pools.bytes)} in private pools, {100 * share:.0f} % of what is allocated",),
+        try_first="Fewer captured shapes (padding), mode='default' instead of 'reduce-overhead'.",
+    )
+    yield Finding(cause, 43)
+
+
+RULES = (saving_phase, private_pools, late_failure, evaluation_failure, optimizer_phase, loading_phase)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from peaksight.diagnosis.rules import Case, Finding, quoted
-from peaksight.records import Cause, Confidence, Memory
+from peaksight.records import Cause, Confidence, Memory, Phase
 from peaksight.units import format_bytes
 
 CERTAIN, LIKELY, POSSIBLE = Confidence
@@ -95,6 +95,7 @@ def bare_error(case: Case) -> Iterator[Finding]:
     if message is None or message.dialect not in {"cuda-error-without-numbers", "torch-0.4-THC"}:
         return
     is_driver = "driver" in message.text
+    is_early = message.phase is Phase.INIT
     evidence = (f"line {message.line}: {message.text[:100]}", "no figures: not the caching allocator's message")
     yield Finding(
         Cause(
@@ -117,8 +118,23 @@ def bare_error(case: Case) -> Iterator[Finding]:
             evidence=evidence,
             try_first="nvidia-smi before the start.",
         ),
-        21,
+        24 if is_early else 21,
     )
+
+
+def taken_at_start(case: Case) -> Iterator[Finding]:
+    """TensorFlow cannot take the card at its start: somebody else has it."""
+    message = case.message
+    if message is None or message.dialect != "tensorflow-driver":
+        return
+    cause = Cause(
+        kind="other-process-holds-card",
+        title="The card is taken already when TensorFlow or JAX asks for it: by another process, or a second framework",
+        confidence=LIKELY if message.requested_bytes else POSSIBLE,
+        evidence=(f"line {message.line}: {message.text[:120]}",),
+        try_first="nvidia-smi; set_memory_growth or XLA_PYTHON_CLIENT_PREALLOCATE=false in the other one.",
+    )
+    yield Finding(cause, 52)
 
 
 def kernel_resources(case: Case) -> Iterator[Finding]:
@@ -173,6 +189,7 @@ RULES = (
     index_error_in_disguise,
     pinned_memory,
     bare_error,
+    taken_at_start,
     kernel_resources,
     allocator_pressure,
     peak_over_current,

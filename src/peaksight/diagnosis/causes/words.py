@@ -6,7 +6,12 @@ from functools import cache
 from importlib.resources import files
 
 from peaksight.diagnosis.rules import Case, Finding, quoted
-from peaksight.records import Cause, Confidence
+from peaksight.records import Cause, Clue, Confidence
+
+# Lines from the failure within which a word is taken to be about it.
+_NEAR = 60
+# The innermost lines of the traceback are nearer to the failure than a word anywhere.
+_INNERMOST = 20
 
 
 def words(case: Case) -> Iterator[Finding]:
@@ -30,18 +35,24 @@ def _applies(entry: dict, case: Case) -> bool:
 
 
 def _finding(entry: dict, case: Case) -> Finding:
-    clues = [case.clue(*slugs) for slugs in (entry["clues"], *entry.get("also", ()))]
-    evidence = [quoted(clue) for clue in clues if clue]
-    if entry.get("phases") and case.phase:
-        evidence.append(f"it failed in the phase: {case.phase}")
+    """Words far from the failure only make a cause possible; those on the innermost lines of the stack weigh more."""
+    clues = [clue for slugs in (entry["clues"], *entry.get("also", ())) if (clue := case.clue(*slugs))]
+    distance = min(_distance(clue, case) for clue in clues)
     cause = Cause(
         kind=entry["kind"],
         title=entry["title"],
-        confidence=Confidence(entry["confidence"]),
-        evidence=tuple(evidence),
+        confidence=Confidence(entry["confidence"]) if distance <= _NEAR else Confidence.POSSIBLE,
+        evidence=(*map(quoted, clues), *([f"it failed in the phase: {case.phase}"] if entry.get("phases") else [])),
         try_first=entry["try_first"],
     )
-    return Finding(cause, entry["weight"])
+    nearness = _INNERMOST if case.message and distance == 0 else 0 if distance <= _NEAR else -_INNERMOST
+    return Finding(cause, entry["weight"] + nearness)
+
+
+def _distance(clue: Clue, case: Case) -> int:
+    """Lines from a clue to the message; to the nearer end of a text without one."""
+    at = case.message.line if case.message else min(_NEAR, case.evidence.num_lines)
+    return abs(at - clue.line)
 
 
 @cache

@@ -118,22 +118,35 @@ def activations_of_buffers(case: Case) -> Iterator[Finding]:
 
 
 def exceeds_hbm(case: Case) -> Iterator[Finding]:
-    """The compiler found that a program never fits: state and activations exceed the memory."""
+    """The compiler found that a program never fits: far too much, or mostly arguments, is state; else temporaries."""
     for message in case.of_dialect("xla-tpu")[:1]:
-        used, capacity = message.figure("used"), message.figure("capacity")
-        if used and capacity and used.bytes and capacity.bytes:
-            arguments = message.figure("arguments")
-            of_state = bool(arguments and arguments.bytes and arguments.bytes > 0.5 * used.bytes)
-            big = used.bytes > 2 * capacity.bytes or of_state or arguments is None
-            cause = Cause(
-                kind="model-state-too-big" if big else "activations-no-remat",
-                title="The program needs more than the device has: model, optimizer and activations together",
-                confidence=LIKELY,
-                evidence=(f"{used.printed} used of {capacity.printed}: {used.bytes / capacity.bytes:.1f} times",),
-                try_first="Shard over more devices or a larger one; bf16 state, a factored optimizer, remat, a "
-                "smaller batch.",
-            )
-            yield Finding(cause, 58)
+        used, capacity, arguments = (message.figure(name) for name in ("used", "capacity", "arguments"))
+        if not (used and capacity and used.bytes and capacity.bytes):
+            continue
+        is_state = used.bytes > 1.5 * capacity.bytes or bool(arguments and 2 * (arguments.bytes or 0) > used.bytes)
+        evidence = f"{used.printed} used of {capacity.printed}: {used.bytes / capacity.bytes:.1f} times"
+        yield Finding(_too_big(evidence, LIKELY if is_state else POSSIBLE), 58)
+        yield Finding(_temporaries(evidence, POSSIBLE if is_state else LIKELY), 57)
+
+
+def _too_big(evidence: str, confidence: Confidence) -> Cause:
+    return Cause(
+        kind="model-state-too-big",
+        title="The program needs more than the device has: weights and optimizer state",
+        confidence=confidence,
+        evidence=(evidence,),
+        try_first="Shard over more devices or a larger one; bf16 state, a factored optimizer.",
+    )
+
+
+def _temporaries(evidence: str, confidence: Confidence) -> Cause:
+    return Cause(
+        kind="activations-no-remat",
+        title="The program needs more than the device has: temporaries, mostly activations",
+        confidence=confidence,
+        evidence=(evidence,),
+        try_first="jax.checkpoint around layers, a smaller batch, bf16 activations.",
+    )
 
 
 def preallocated_pool(case: Case) -> Iterator[Finding]:

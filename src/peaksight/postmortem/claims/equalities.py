@@ -13,7 +13,7 @@ from peaksight.records import Check
 _NUMBER = r"\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?"
 _WORDS = (
     r"(?:\s?(?:GB|MB|KB|GiB|MiB|bytes?|floats?|layers?|batches|batch|timesteps?|state|samples?|heads?|times"
-    r"|allocated|reserved|steps|GPUs?|tokens?|params?|blocks?)\b)?"
+    r"|allocated|reserved|steps|GPUs?|tokens?|params?|blocks?)\b){0,2}"
 )
 # One side of an equation: numbers with a unit or a word, operators, parentheses, commas of a shape.
 _TERM = rf"[(\[]?\s?{_NUMBER}{_WORDS}\s?[)\]]?"

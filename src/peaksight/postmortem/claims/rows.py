@@ -98,13 +98,19 @@ def _of_list(line: str, position: int, block: int, heading: str) -> list[Claim]:
         size = number(match[2]) * UNITS[match[3].lower()]
         return [_claim(match[1], f"{match[2]} {match[3]}", size, size, position, block, heading)]
     match = _LIST_ROW.match(line)
-    found = list(sizes(match[2].rpartition("=")[2].strip())) if match else []
+    found = list(sizes(_right_side(match[2]))) if match else []
     if match is None or not found or found[0][2].start() > 12 or found[0][2][1]:
         return []
     low, high, written = found[0]
     rest = written.string[written.end() : written.end() + 40]
     label = f"{match[1]} {rest}" if "(" in rest[:3] else match[1]
     return [_claim(label, written[0], low, high, position, block, heading)]
+
+
+def _right_side(text: str) -> str:
+    """Behind the last equals sign, where a size stands there."""
+    result = text.rpartition("=")[2].strip()
+    return result if RANGE.search(result) else text
 
 
 def _claim(label: str, printed: str, low: float, high: float, line: int, block: int, heading: str) -> Claim:

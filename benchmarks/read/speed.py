@@ -1,6 +1,6 @@
 """Times `peaksight read` on a log of 100 MB: a training log of one rank or of many, with a crash near its end.
 
-python -m benchmarks.read_speed [--megabytes 100]
+python -m benchmarks.read.speed [--megabytes 100]
 """
 
 import argparse
