@@ -5,7 +5,8 @@ format is copied, then each result is made and its kernel gets a workspace. cudn
 cudnn_weight_gradients.py say how large that is; it stays listed as `convolution-workspace`. Where the card has no room
 for it, `try_plans` in ATen/native/cudnn/Conv_v8.cpp goes on to cuDNN's next kernel.
 
-Limitations: the next kernel is taken to need no workspace; cuDNN may have some that need a smaller one.
+Limitations: the next kernel is taken to need no workspace; cuDNN may have some that need a smaller one. With
+`cudnn.benchmark` the kernel that wins is taken to be the one that runs without; the trials take more in the first step.
 """
 
 import torch
@@ -101,10 +102,9 @@ def _passing(num_bytes: int) -> Temporaries:
 
 
 def _takes_tensor_cores(input: torch.Tensor, call: KernelCall) -> bool:
-    cudnn = torch.backends.cudnn
-    if cudnn.benchmark or call.rules.capability < TENSOR_CORES_SINCE:
+    if call.rules.capability < TENSOR_CORES_SINCE:
         return False
-    return input.dtype in HALF or (input.dtype == torch.float32 and cudnn.allow_tf32)
+    return input.dtype in HALF or (input.dtype == torch.float32 and torch.backends.cudnn.allow_tf32)
 
 
 def _sum_over_positions(gradient: torch.Tensor, num_multiprocessors: int) -> Temporaries:
