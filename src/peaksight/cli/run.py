@@ -17,6 +17,7 @@ from peaksight.gpus import Card, Room, find_card, installed_card, room_on
 from peaksight.records import WITHOUT_ANSWER, Capture, Report, ScriptCommand, StepPeak
 from peaksight.records.capture_file import write_capture_file
 from peaksight.reporting import again_line, progress_line, stopped_line
+from peaksight.virtual_gpu.garbage import collect_rarely
 
 FITS, DOES_NOT_FIT, NO_ANSWER = 0, 1, 2
 
@@ -115,6 +116,7 @@ def _simulate(command: ScriptCommand, room: Room, options: RunOptions, progress:
 
     torch is imported here, for it takes seconds that `--help` need not wait for.
     """
+    collect_rarely()
     from peaksight.virtual_gpu import simulate, simulate_elsewhere
 
     how: dict[str, Any] = {

@@ -15,6 +15,7 @@ from peaksight.virtual_gpu import dynamo, threads, triton_kernels
 from peaksight.virtual_gpu.answers import cuda_answers, data_parallel, memory_answers, torch_answers
 from peaksight.virtual_gpu.approximations import Approximations
 from peaksight.virtual_gpu.device_rules import DeviceRules
+from peaksight.virtual_gpu.garbage import collect_as_usual
 from peaksight.virtual_gpu.kernels import composites, convolution, index_composites, recurrent, transformers
 from peaksight.virtual_gpu.kernels.comparisons import comparison_rules
 from peaksight.virtual_gpu.kernels.dynamic_shapes import shape_rules
@@ -210,6 +211,7 @@ class VirtualGpu:
     def _begin_use(self, index: int) -> None:
         """Read the settings as PyTorch does at the first use of a card, so that a script may set them before it."""
         self.devices.demand(index)
+        collect_as_usual()
         settings = settings_from_environment(os.environ)
         if settings != self.devices.ledgers[index].allocator.settings:
             self.devices.ledgers[index].begin(settings)

@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from peaksight.gpus import Room
 from peaksight.records import Capture, ScriptCommand, StepPeak
+from peaksight.virtual_gpu.garbage import collect_rarely
 
 
 def simulate_elsewhere(
@@ -74,6 +75,7 @@ def _interrupts_left_to_it() -> Iterator[None]:
 
 def answer() -> None:
     """In the other process: simulate what stdin asks for."""
+    collect_rarely()
     from peaksight.virtual_gpu.simulation import simulate
 
     command, room, options = pickle.load(sys.stdin.buffer)

@@ -12,6 +12,7 @@ from peaksight.gpus import Room
 from peaksight.records import Capture, ScriptCommand, StepPeak, Versions
 from peaksight.virtual_gpu.card import VirtualGpu
 from peaksight.virtual_gpu.device_rules import rules_for
+from peaksight.virtual_gpu.garbage import collect_as_usual, collect_rarely
 from peaksight.virtual_gpu.memory.ledger import Ledger
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.script import Ending, Scratch, explain, run_script
@@ -64,6 +65,8 @@ def simulate(
         if command.processes > 1:
             gpu.approximations.note("one-rank", str(command.processes))
         with gpu, Patches() as patches:
+            collect_rarely()
+            patches.callback(collect_as_usual)
             lookout.install(patches)
             finished, ending = _run(command, lookout)
         _explain(ending, scratch)
