@@ -288,3 +288,12 @@ def test_arrays_of_parameters_on_the_host(virtual_gpu):
 
     assert (2, 3) == np.asarray(weight).shape
     assert np.float64 == np.asarray(weight, dtype=np.float64).dtype
+
+
+def test_large_masks_as_floats(virtual_gpu):
+    """A mask of pixels keeps its values when it becomes one of patches."""
+    mask = torch.ones(2, 1, 128, 128, device="cuda", dtype=torch.int64)
+    mask[1, :, 64:] = 0
+    patches = torch.nn.functional.interpolate(mask.float(), size=(4, 4)).long()
+
+    assert [16, 8] == patches.flatten(1).sum(1).tolist()

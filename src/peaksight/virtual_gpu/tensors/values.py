@@ -90,7 +90,7 @@ def follow(func: Any, args: tuple, kwargs: dict, out: Any) -> None:
         assume(out, ON_FINITE_VALUES[func])
     elif func in UNINITIALISED and isinstance(out, FakeTensor) and _is_small(out):
         assume(out, 0)
-    elif func is not KEEPS_FOUND_INF and all(isinstance(o, FakeTensor) and _is_small(o) for o in outputs):
+    elif func is not KEEPS_FOUND_INF and all(isinstance(o, FakeTensor) and _is_small(o, func, args) for o in outputs):
         _follow_small(func, args, kwargs, outputs)
     elif func._schema.is_mutable and func is not KEEPS_FOUND_INF:
         _forget_written(func, args, kwargs)
@@ -113,7 +113,7 @@ def _follow_small(func: Any, args: tuple, kwargs: dict, outputs: Sequence[FakeTe
 def _compute(func: Any, args: tuple, kwargs: dict, inputs: list[torch.Tensor]) -> Sequence[torch.Tensor] | None:
     if torch.Tag.nondeterministic_seeded in func.tags:
         return None
-    if not all(known_value(tensor) is not None and _is_small(tensor) for tensor in inputs):
+    if not all(known_value(tensor) is not None and tensor.numel() <= MAX_EXACT_NUMEL for tensor in inputs):
         return None
     try:
         args, kwargs = tree_map(_to_host, (args, kwargs))
@@ -140,8 +140,11 @@ def _to_host(leaf: Any) -> Any:
     return known_value(leaf) if isinstance(leaf, FakeTensor) else leaf
 
 
-def _is_small(tensor: torch.Tensor) -> bool:
-    limit = MAX_FLOAT_NUMEL if tensor.dtype.is_floating_point or tensor.dtype.is_complex else MAX_EXACT_NUMEL
+def _is_small(tensor: torch.Tensor, func: Any = None, args: tuple = ()) -> bool:
+    """Whether values of `tensor` are followed; masks keep theirs as floats, for what `interpolate` makes of them."""
+    is_exact = not (tensor.dtype.is_floating_point or tensor.dtype.is_complex)
+    is_mask = func is aten._to_copy.default and not args[0].dtype.is_floating_point
+    limit = MAX_EXACT_NUMEL if is_exact or is_mask else MAX_FLOAT_NUMEL
     return tensor.layout == torch.strided and tensor.numel() <= limit
 
 
