@@ -7,7 +7,7 @@ from peaksight.records import Approximation
 MAX_NAMES = 5
 TEXTS = {
     "values": "values read from the device {times}, first at {at}: stand-ins were given (1.0, 1, False)",
-    "shapes": "shapes that depend on unknown values {times}, first at {at}: their upper bounds were taken",
+    "shapes": "shapes that depend on unknown values {times}, first at {at}: upper bounds or even shares were taken",
     "tokens": "generated tokens, first at {at}: no sequence ended before the longest that was asked for",
     "compile": "torch.compile: the run is eager; compiled kernels fuse operators and allocate less or otherwise",
     "convolution-workspace": "workspaces of cuDNN convolutions beside copies of their tensors, called {times}",

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 
+from peaksight.virtual_gpu.tensors.even_shares import shares
 from peaksight.virtual_gpu.tensors.true_counts import most_true
-from peaksight.virtual_gpu.tensors.values import known_value
+from peaksight.virtual_gpu.tensors.values import Family, attach, known_value
 
 
 def shape_rules() -> dict[str, Callable]:
@@ -157,12 +159,16 @@ def _ctc_loss(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torc
 
 
 def _bincount(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
-    """As many bins as the largest value asks for; of unknown values, no more than `minlength`."""
+    """As many bins as the largest value asks for; of unknown values, no more than `minlength`, or even shares."""
     defaults: tuple = (None, 0)
     tensor, weights, minlength = args + defaults[len(args) - 1 :]
     value = known_value(tensor)
     if value is None:
         mode.made_up_shape()
+        if weights is None and (even := shares(tensor)) is not None:
+            counts = _empty(mode, tensor, (max(len(even), minlength),), torch.int64)
+            attach(counts, F.pad(even, (0, len(counts) - len(even))), Family())
+            return counts
     count = 0 if value is None or not value.numel() else int(value.max()) + 1
     return _empty(mode, tensor, (max(count, minlength),), torch.int64 if weights is None else weights.dtype)
 

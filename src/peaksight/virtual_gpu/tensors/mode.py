@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_map
 
 from peaksight.errors import UnsupportedError
 from peaksight.virtual_gpu.memory.at_the_limit import let_go
-from peaksight.virtual_gpu.tensors import true_counts, values
+from peaksight.virtual_gpu.tensors import even_shares, true_counts, values
 from peaksight.virtual_gpu.tensors.cache_key import cache_key
 from peaksight.virtual_gpu.tensors.cached_results import UNKNOWN, CachedResults
 from peaksight.virtual_gpu.tensors.devices import PRIM_DEVICE, cpp_device, for_python
@@ -133,6 +133,7 @@ class VirtualGpuMode(FakeTensorMode):
             count = true_counts.count_result(func, args)
             values.follow(func, args, kwargs, out)
             true_counts.remember(func, args, out, count)
+            even_shares.remember(func, args, kwargs, out)
             if _writes_to_host(func, args):
                 return args[0]
         return out

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
+from peaksight.virtual_gpu.tensors.even_shares import choices, is_one_hot_along, share
 from peaksight.virtual_gpu.tensors.values import Family, attach, family_of, known_value
 from peaksight.virtual_gpu.torch_private import FakeTensor
 
@@ -34,6 +35,8 @@ def count_result(func: Any, args: tuple) -> int | None:
     if func in WRITES:
         count = WRITES[func](*args)
         return count if count < args[0].numel() else None
+    if func in SHARES:
+        return SHARES[func](*args)
     if func in COMBINATIONS and any(hasattr(each, COUNT) for each in tree_leaves(args[:2])):
         return COMBINATIONS[func](*args)
     is_view = bool(args) and hasattr(args[0], COUNT) and func.is_view
@@ -83,6 +86,29 @@ def _in_the_same(tensor: torch.Tensor, *_: Any) -> int:
     return most_true(tensor)
 
 
+def _equal_to(tensor: torch.Tensor, number: float) -> int | None:
+    """Those of so many choices that are `number`: an even share of them, which is no bound."""
+    num_choices = choices(tensor)
+    return None if num_choices is None else share(tensor.numel(), num_choices, number)
+
+
+def _equal_to_each(tensor: torch.Tensor, other: torch.Tensor) -> int | None:
+    """Choices compared with known numbers, each with each."""
+    num_choices, numbers = choices(tensor), known_value(other)
+    if num_choices is None or numbers is None or numbers.numel() > num_choices:
+        return None
+    if torch.broadcast_shapes(tensor.shape, other.shape).numel() != tensor.numel() * other.numel():
+        return None
+    return sum(share(tensor.numel(), num_choices, number) for number in numbers.flatten().tolist())
+
+
+def _in_slice(tensor: torch.Tensor, dim: int, index: int) -> int:
+    """Of a one for each pick, the picks of one choice."""
+    if not is_one_hot_along(tensor, dim):
+        return most_true(tensor)
+    return share(most_true(tensor), tensor.shape[dim], index % tensor.shape[dim])
+
+
 def _other_than(tensor: torch.Tensor, number: float) -> int | None:
     return most_true(tensor) if number == 0 else None
 
@@ -97,5 +123,8 @@ COMBINATIONS: dict[Any, Callable[..., int | None]] = {
     **dict.fromkeys((aten.bitwise_or.Tensor, aten.logical_or.default), _in_either),
     **dict.fromkeys((aten.bitwise_and.Tensor, aten.logical_and.default), _in_both),
     **dict.fromkeys((aten._to_copy.default, aten.clone.default), _in_the_same),
+    aten.select.int: _in_slice,
     **dict.fromkeys((aten.ne.Scalar, aten.gt.Scalar), _other_than),
 }
+# Comparisons of numbers that pick one of so many.
+SHARES: dict[Any, Callable[..., int | None]] = {aten.eq.Scalar: _equal_to, aten.eq.Tensor: _equal_to_each}

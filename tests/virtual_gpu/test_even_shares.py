@@ -1,0 +1,81 @@
+"""Mixtures of experts: which rows go to which expert is unknown, how many go to all of them is not."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from .cards import slugs
+
+pytestmark = pytest.mark.torch
+
+ROWS, EXPERTS, PICKS = 50, 8, 2
+EVEN = [13] * 4 + [12] * 4
+
+
+def picked():
+    """For each row the two best of eight experts."""
+    return torch.randn(ROWS, EXPERTS, device="cuda").softmax(-1).topk(PICKS).indices
+
+
+def by_comparison():
+    """`where(picked == expert)`, in a loop."""
+    experts = picked()
+    return [torch.where(experts == expert)[0].numel() for expert in range(EXPERTS)]
+
+
+def by_flat_mask():
+    """Rows are repeated for each pick, and selected by a mask."""
+    experts, rows = picked().view(-1), torch.randn(ROWS * PICKS, 4, device="cuda")
+    return [len(rows[experts == expert]) for expert in range(EXPERTS)]
+
+
+def by_one_hot():
+    """transformers' loop: a mask for each expert."""
+    mask = F.one_hot(picked(), EXPERTS).permute(2, 1, 0)
+    return [torch.where(mask[expert])[1].numel() for expert in range(EXPERTS)]
+
+
+def by_bincount():
+    """Rows are sorted, and split by how many each expert has."""
+    experts = picked().flatten()
+    counts = torch.bincount(experts[experts.argsort()], minlength=EXPERTS).tolist()
+    return [len(part) for part in torch.randn(ROWS * PICKS, 4, device="cuda").split(counts)]
+
+
+@pytest.mark.parametrize("sizes", [by_comparison, by_flat_mask, by_one_hot, by_bincount])
+def test_experts(virtual_gpu, sizes):
+    """Every expert has an even share, and no row is lost."""
+    assert EVEN == sizes()
+    assert "shapes" in slugs(virtual_gpu)
+
+
+@pytest.mark.parametrize(
+    ("pick", "expected"),
+    [
+        (lambda: torch.randn(100, 10, device="cuda").argmax(-1), 10),
+        (lambda: torch.randn(100, 10, device="cuda").max(-1).indices, 10),
+        (lambda: torch.randint(0, 10, (100,), device="cuda"), 10),
+        (lambda: torch.randint(10, (100,), device="cuda"), 10),
+        (lambda: torch.randint(0, 1000, (100,), device="cuda") % 10, 10),
+        (lambda: torch.multinomial(torch.rand(100, 10, device="cuda"), 1).squeeze(1), 10),
+        (lambda: torch.cat([torch.randint(0, 10, (50,), device="cuda") for _ in range(2)]).to(torch.int32), 10),
+        (lambda: torch.randint(-5, 5, (100,), device="cuda"), 100),
+        (lambda: torch.randn(100, device="cuda").long(), 100),
+    ],
+)
+def test_picks(virtual_gpu, pick, expected):
+    """What picks one of so many is each as often; other numbers may all be the same."""
+    assert expected == len((pick() == 3).nonzero())
+
+
+def test_out_of_range(virtual_gpu):
+    """No pick is a choice that there is not."""
+    assert 0 == len((picked() == EXPERTS).nonzero())
+
+
+def test_written_to(virtual_gpu):
+    """After others were written, nothing is known of the picks."""
+    experts = picked()
+    experts[:10] = torch.randn(10, PICKS, device="cuda").long()
+
+    assert ROWS * PICKS == len((experts == 3).nonzero())
