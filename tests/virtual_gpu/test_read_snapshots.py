@@ -1,5 +1,6 @@
 """What is read from the snapshot of a run is what the run itself saw; and torch's own viewer agrees."""
 
+import gc
 import pickle
 import runpy
 from collections import Counter
@@ -9,11 +10,12 @@ import pytest
 import torch
 from torch.cuda import _memory_viz
 
-from peaksight.attribution import live_at_peak
+from peaksight.attribution import build_recording_report, live_at_peak
 from peaksight.postmortem.snapshots import read_snapshot
 from peaksight.records import Category, Phase
+from peaksight.units import GIB, MIB
 
-from .cards import h100
+from .cards import card_with, h100
 
 pytestmark = pytest.mark.torch
 
@@ -42,19 +44,24 @@ for step in range(3):
 """
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
+SETTINGS = ("", "expandable_segments:True", "roundup_power2_divisions:4,max_split_size_mb:30")
+
+
+@pytest.fixture(scope="module", params=SETTINGS)
+def run(request, tmp_path_factory):
     """Three steps, as the run saw them and as their snapshot tells them."""
     folder = tmp_path_factory.mktemp("run")
-    script, dump = folder / "train.py", folder / "snapshot.pickle"
-    script.write_text(TRAIN)
+    (folder / "train.py").write_text(TRAIN)
     with h100(script_dir=str(folder)) as gpu:
+        torch._C._accelerator_setAllocatorSettings(request.param)
         torch.cuda.memory._record_memory_history()
-        runpy.run_path(str(script), run_name="__main__")
-        snapshot = torch.cuda.memory._snapshot()
-    dump.write_bytes(pickle.dumps(snapshot))
-    (recording,) = read_snapshot(dump)
-    return SimpleNamespace(seen=seen_by(gpu.ledger), read=recording.capture, snapshot=snapshot)
+        script = runpy.run_path(str(folder / "train.py"), run_name="__main__")
+        gc.collect()  # what is left in cycles would die between the two
+        snapshot, seen = torch.cuda.memory._snapshot(), seen_by(gpu.ledger)
+    assert script["model"]
+    (folder / "snapshot.pickle").write_bytes(pickle.dumps(snapshot))
+    (recording,) = read_snapshot(folder / "snapshot.pickle")
+    return SimpleNamespace(seen=seen, read=recording.capture, snapshot=snapshot)
 
 
 def seen_by(ledger):
@@ -139,3 +146,23 @@ def test_a_ring_that_lost_its_beginning(run, tmp_path):
     assert recording.capture.peak_reserved_bytes == last_step.peak_reserved_bytes
     assert sum(held(recording.capture, "source").values()) == last_step.peak_allocated_bytes
     assert held(recording.capture, "category")[Category.PARAMETER,] == held(run.seen, "category")[Category.PARAMETER,]
+
+
+def test_a_run_that_fails(tmp_path):
+    """The request, and what was there, as an observer finds it."""
+    path = tmp_path / "oom.pickle"
+    with card_with(GIB):
+        torch.cuda.memory._record_memory_history()
+        torch._C._cuda_attach_out_of_memory_observer(lambda *_: torch.cuda.memory._dump_snapshot(str(path)))
+        kept = [torch.empty(3 * MIB, dtype=torch.uint8, device="cuda") for _ in range(100)]
+        del kept[::2]
+        with pytest.raises(torch.OutOfMemoryError):
+            torch.empty(GIB - 100 * MIB, dtype=torch.uint8, device="cuda")
+        sizes = torch.cuda.memory_allocated(), torch.cuda.memory_reserved(), torch.cuda.mem_get_info()[0]
+        (recording,) = read_snapshot(path)
+    report = build_recording_report([recording], path.name)
+
+    assert sizes == (report.oom.allocated_bytes, report.oom.reserved_bytes, report.oom.free_bytes)
+    assert (GIB - 100 * MIB, False) == (report.oom.requested_bytes, report.fits)
+    assert sizes[1] - sizes[0] == report.fragmentation.unused_bytes == report.fragmentation.inactive_split_bytes
+    assert sum(pin.alone_bytes for pin in report.fragmentation.pins) == report.fragmentation.unused_bytes

@@ -75,7 +75,7 @@ class Lives:
 def follow(trace: Trace, beginning: Beginning, settings: Settings) -> Lives:
     """The lives of the blocks of one device, under the `settings` that the snapshot tells."""
     follower = _Follower(beginning, settings)
-    steps = follower.steps(trace)
+    steps = follower.steps(beginning.freed)
     for tick, event in enumerate(trace, start=1):
         step = steps.get(event.action)
         if step is not None:
@@ -97,21 +97,18 @@ class _Follower:
         self._allocated = self._requested = self._active = 0
         self._begin(beginning)
 
-    def steps(self, trace: Trace) -> dict[int, Callable[[int, Event], None]]:
-        """What each action does; a trace that skipped one kind of free has both in the other."""
-        steps: dict[int, Callable[[int, Event], None]] = {
+    def steps(self, freed: Did) -> dict[int, Callable[[int, Event], None]]:
+        """What each action does, where `freed` ends a block."""
+        return {
             Did.ALLOC: self._alloc,
             Did.FREE_REQUESTED: self._free_requested,
-            Did.FREE_COMPLETED: self._free_completed,
             Did.SEGMENT_ALLOC: self._segment,
             Did.SEGMENT_MAP: self._segment,
             Did.SEGMENT_FREE: self._segment_free,
             Did.SEGMENT_UNMAP: self._segment_free,
             Did.OOM: self._oom,
+            freed: self._free_completed,
         }
-        if not trace.has(Did.FREE_COMPLETED):
-            steps[Did.FREE_REQUESTED] = self._free_completed
-        return steps
 
     def note(self) -> None:
         """A tick has passed."""

@@ -22,11 +22,13 @@ class Beginning:
     """The state before the first event.
 
     `blocks` are those in use by address; those of them that a free in the trace shows have no stack, and only the size
-    asked for. `final_blocks` has the block that the allocation of an event ended in, by the place of the event.
+    asked for. `final_blocks` has the block that the allocation of an event ended in, by the place of the event. `freed`
+    is the action that ends a block: of a trace that leaves out completed frees the requested ones.
     """
 
     blocks: dict[int, Block]
     ranges: Ranges
+    freed: Did
     final_blocks: dict[int, Block] = field(default_factory=dict)
 
 
@@ -36,8 +38,8 @@ def rewind(trace: Trace, segments: Iterable[Segment]) -> Beginning:
     for segment in segments:
         ranges.add(segment.address, segment.nbytes, is_expandable=segment.is_expandable)
         blocks |= {block.address or 0: block for block in segment.blocks if block.is_active}
-    beginning = Beginning(blocks, ranges)
-    freed = Did.FREE_COMPLETED if trace.has(Did.FREE_COMPLETED) else Did.FREE_REQUESTED
+    has_completed = trace.has(Did.FREE_COMPLETED) or not all(block.is_allocated for block in blocks.values())
+    beginning = Beginning(blocks, ranges, Did.FREE_COMPLETED if has_completed else Did.FREE_REQUESTED)
     in_the_end = set(blocks)
     for place, event in zip(range(len(trace) - 1, -1, -1), reversed(trace), strict=True):
         match event.action:
@@ -49,7 +51,7 @@ def rewind(trace: Trace, segments: Iterable[Segment]) -> Beginning:
                 ranges.remove(event.address, event.nbytes)
             case Did.SEGMENT_FREE | Did.SEGMENT_UNMAP:
                 ranges.add(event.address, event.nbytes, is_expandable=event.action == Did.SEGMENT_UNMAP)
-        if event.action == freed:
+        if event.action == beginning.freed:
             in_the_end.discard(event.address)
             blocks[event.address] = _before(event.address, event.nbytes)
     return beginning
