@@ -6,7 +6,8 @@ from peaksight.diagnosis.rules import Case
 from peaksight.records import Cause, Confidence, Memory
 from peaksight.units import GIB, MIB
 
-# Cards whose size PyTorch prints, for `--gpu`; by the GiB that it shows of them.
+# What a virtual GPU for PyTorch cannot run.
+_NOT_PYTORCH = ("XLA", "TensorFlow", "Paddle", "CuPy", "RMM", "Metal", "vLLM")
 _NO_SCRIPT = "train.py"
 
 
@@ -45,7 +46,10 @@ def _coarse(requested_bytes: int) -> Iterator[str]:
 def next_command(case: Case) -> str:
     """The command that shows what the text cannot: the job on a virtual GPU."""
     message = case.message
-    if message is not None and message.memory in {Memory.HOST, Memory.SHARED, Memory.KERNEL}:
+    others = [message] if message else case.evidence.messages
+    if any(other.memory in {Memory.HOST, Memory.SHARED, Memory.KERNEL} for other in others):
+        return ""
+    if message is not None and message.framework.startswith(_NOT_PYTORCH):
         return ""
     memory = ""
     if message is not None and message.capacity_bytes:

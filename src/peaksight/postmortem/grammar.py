@@ -42,7 +42,8 @@ class Dialect:
         return ((match.start(), match.end()) for match in self.start.finditer(text))
 
     def parse(self, body: str, line: int) -> OomMessage:
-        """The message that `body` begins with."""
+        """The message that `body` begins with; asterisks are those of a page that it was pasted into."""
+        body = body.replace("**", "")
         figures = tuple(self._figures(body))
         sizes: dict[str, Any] = {f"{figure.name}_bytes": figure.bytes for figure in reversed(figures)}
         message = OomMessage(

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 _PREFIX = re.compile(
     r"^\s{0,4}(?:\[rank(\d{1,6})\]:?|\[default(\d{1,6})\]:|\[\d{1,6},(\d{1,6})\]<std(?:err|out)>:?"
     r"|\[[Rr]ank[ :=]?(\d{1,6})\]:?"
-    r"|[Rr]ank[ :=](\d{1,6})[:\]] |\(\w{1,40} (?:rank|pid)=(\d{1,12})(?:, ip=[\d.]{1,20})?\)(?:\x1b\[0m)?"
-    r"|\[(\d{1,6})\]:) ?"
+    r"|[Rr]ank[ :=](\d{1,6})[:\]] |\(\w{1,40} rank=(\d{1,6})\)|\[(\d{1,6})\]:) ?"
 )
+# Ray's workers are told apart by their process, which is no rank.
+_PROCESS = re.compile(r"^\(\w{1,40} pid=(\d{1,12})(?:, ip=[\d.]{1,20})?\)(?:\x1b\[0m)? ?")
 _BARE = re.compile(r"^(\d{1,4}): ?")
 _COLOURS = re.compile(r"\x1b\[[\d;]{0,12}[A-Za-z]")
 
@@ -33,10 +34,11 @@ def split_ranks(text: str, first_line: int) -> list[RankText]:
     """The texts of all ranks in `text`; lines without a prefix are those of rank None."""
     lines = _COLOURS.sub("", text).split("\n")
     bare = _counts_ranks(lines)
-    ranks: dict[int | None, RankText] = {}
+    ranks: dict[tuple[int | None, str], RankText] = {}
     for number, line in enumerate(lines, start=first_line):
-        rank, rest = _split(line, bare)
-        own = ranks.setdefault(rank, RankText(rank))
+        process = _PROCESS.match(line)
+        rank, rest = (None, line[process.end() :]) if process else _split(line, bare)
+        own = ranks.setdefault((rank, process[1] if process else ""), RankText(rank))
         own.parts.append(rest)
         own.lines.append(number)
     return list(ranks.values())

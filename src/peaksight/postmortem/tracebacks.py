@@ -5,8 +5,19 @@ from typing import Any
 
 from peaksight.records import Phase
 
-_FRAME = re.compile(r'File "([^"\n]{1,400})", line (\d{1,7}), in ([^\n]{1,120})(?:\n(?!\s*File ")([^\n]{0,300}))?')
-_NOTEBOOK_FRAME = re.compile(r"(?:Cell In\[\d+\], line (\d+)|<ipython-input-\d+-\w+> in ([^\n]{1,80}))")
+# Python's own frame; rich's in its box; IPython's, whose line stands behind an arrow further down.
+_FRAMES = (
+    re.compile(
+        r'File "(?P<path>[^"\n]{1,400})", line (?P<line>\d{1,7}), in (?P<function>[^\n]{1,120})'
+        r'(?:\n(?!\s*File ")(?P<code>[^\n]{0,300}))?'
+    ),
+    re.compile(r"^[\u2502|]\s(?P<path>\S[^\n\u2502]{0,300}\.py):(?P<line>\d{1,7}) in (?P<function>[\w<>]{1,80})", re.M),
+    re.compile(
+        r"^(?P<path>\S{1,300}\.py|<ipython-input-\S{1,60}>) in (?P<function>[\w<>]{1,80})\([^\n]{0,200}\n"
+        r"(?:[^\n]{0,200}\n){0,4}?-{1,6}>\s?(?P<line>\d{1,7})(?P<code>[^\n]{0,300})",
+        re.M,
+    ),
+)
 _LIBRARY = re.compile(
     r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python3|^<(?:frozen|string|__array)|[/\\]torch[/\\](?:nn|optim"
     r"|autograd|utils|cuda|_)"
@@ -18,8 +29,8 @@ _NUM_FRAMES = 60
 
 # The phase by the functions on the stack, the first that matches from the outermost kind inwards.
 _PHASES = (
-    (Phase.SAVE, re.compile(r"save_pretrained|_save_checkpoint|save_checkpoint|_save\b|state_dict\b|torch\.save"
-    r"|gather_full")),
+    (Phase.SAVE, re.compile(r"save_pretrained|_save_checkpoint|save_checkpoint|_save\b|(?<!load_)state_dict\b"
+    r"|torch\.save|gather_full")),
     (Phase.EVALUATION, re.compile(
         r"evaluat|prediction_step|prediction_loop|validat|\bpredict\b|nested_concat|pad_across_processes|test_epoch"
         r"|\beval_|run_eval"
@@ -37,8 +48,8 @@ _PHASES = (
 )  # fmt: skip
 
 _STEP = re.compile(
-    r"(?:\b(?:global[_ ]?step|step|iter(?:ation)?|it|batch|update)s?\b[ :=#\[]{1,4}(\d{1,9})|(?<=["
-    r"|\s])(\d{1,9})/\d{1,9} \[\d)",
+    r"(?:\b(?:global[_ ]?step|step|iter(?:ation)?|it|batch|update)s?\b[ :=#\[]{1,4}(\d{1,9})(?![,\d])"
+    r"|(?<=[|\s])(\d{1,9})/\d{1,9} \[\d)",
     re.IGNORECASE,
 )
 _STEP_REACH = 6000
@@ -46,13 +57,21 @@ _STEP_REACH = 6000
 
 def place_of(before: str, body: str) -> dict[str, Any]:
     """`at`, `phase` and `frames` of a message, from the text before it and the message itself."""
-    traceback = _last_traceback(before)
-    frames = list(_FRAME.finditer(traceback))[-_NUM_FRAMES:]
-    own = [match for match in frames if not _LIBRARY.search(match[1])]
-    at = f"{_base(own[-1][1])}:{own[-1][2]}" if own else ""
-    words = "\n".join(f"{match[1]} in {match[3]} {match[4] or ''}" for match in frames)
-    shown = tuple(f"{_base(match[1])}:{match[2]} in {match[3].strip()}: {(match[4] or '').strip()}" for match in frames)
+    frames = _frames(_last_traceback(before))
+    own = [frame for frame in frames if not _LIBRARY.search(frame["path"])]
+    at = f"{_base(own[-1]['path'])}:{own[-1]['line']}" if own else ""
+    words = "\n".join(f"{frame['path']} in {frame['function']} {frame['code']}" for frame in frames)
+    shown = tuple(f"{_base(f['path'])}:{f['line']} in {f['function']}: {f['code']}" for f in frames)
     return {"at": at, "phase": phase_of(words or _hint(body)), "frames": shown[-12:]}
+
+
+def _frames(traceback: str) -> list[dict[str, str]]:
+    """The frames of a traceback in the order of the text, with path, line, function and code."""
+    matches = sorted((match for pattern in _FRAMES for match in pattern.finditer(traceback)), key=lambda m: m.start())
+    return [
+        {name: (value or "").strip() for name, value in ({"code": ""} | match.groupdict()).items()}
+        for match in matches[-_NUM_FRAMES:]
+    ]
 
 
 def _base(path: str) -> str:

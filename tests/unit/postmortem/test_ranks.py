@@ -22,11 +22,10 @@ def read_text(text):
 
 @pytest.mark.parametrize(
     "prefix",
-    ["[rank{}]: ", "[default{}]:", "[1,{}]<stderr>:", "[rank{}]:[E1128] ", "(RayTrainWorker pid={}, "
-    "ip=10.0.0.1) ", "[{}]:"],
+    ["[rank{}]: ", "[default{}]:", "[1,{}]<stderr>:", "[rank{}]:[E1128] ", "(Worker rank={}) ", "[{}]:"],
 )  # fmt: skip
 def test_the_rank_of_a_prefix(prefix):
-    """What torch, torchrun, mpirun and Ray put in front of a line."""
+    """What torch, torchrun, mpirun and workers put in front of a line."""
     line = prefix.format(3) + MESSAGE.format(asked=64, rank=3, free=5)
 
     assert [3] == [message.rank for message in read_text(f"start\n{line}\nend").messages]

@@ -59,3 +59,30 @@ def test_an_earlier_traceback_is_not_taken():
     earlier = 'Traceback (most recent call last):\n  File "/home/me/data.py", line 7, in f\n    x\nValueError: no'
 
     assert message_after(TRAIN, before=earlier).at == "train.py:42"
+
+
+RICH = """\
+\u2502 C:\\me\\train.py:290 in main                                   \u2502
+\u2502 \u2771 290 \u2502   retval = optimizer.step(*args)                          \u2502
+\u2502 C:\\venv\\lib\\site-packages\\torch\\optim\\adamw.py:171 in step     \u2502
+"""
+IPYTHON = """\
+<ipython-input-5-a2a7f14f2b5a> in <module>()
+     27         loss = criterion(output, labels_)
+---> 28         loss.backward()
+
+/usr/lib/python3/dist-packages/torch/autograd/__init__.py in backward(tensors, grad_tensors)
+     88     Variable._execution_engine.run_backward(
+---> 89         tensors, grad_tensors)
+"""
+
+
+@pytest.mark.parametrize(
+    ("traceback", "at", "phase"),
+    [(RICH, "train.py:290", Phase.OPTIMIZER), (IPYTHON, "<ipython-input-5-a2a7f14f2b5a>:28", Phase.BACKWARD)],
+)
+def test_tracebacks_of_rich_and_ipython(traceback, at, phase):
+    """In a box, or with the line behind an arrow."""
+    (message,) = read_log(io.BytesIO(f"{traceback}{OOM}".encode()), "text").messages
+
+    assert (at, phase) == (message.at, message.phase)

@@ -1,5 +1,6 @@
 """XLA and JAX: one program asks for all its temporaries at once, so the figures are those of a compiled step."""
 
+import re
 from collections.abc import Iterator
 
 from peaksight.diagnosis.rules import Case, Finding, quoted
@@ -117,16 +118,42 @@ def activations_of_buffers(case: Case) -> Iterator[Finding]:
         yield Finding(cause, 54)
 
 
+def attention_buffers(case: Case) -> Iterator[Finding]:
+    """The largest buffer is made by attention, or is square in its last two sizes: scores of every pair of tokens."""
+    buffers = sorted(case.of_dialect("xla-peak-buffer"), key=_size, reverse=True)
+    if not buffers or not buffers[0].shape.startswith(("f", "bf")):
+        return
+    sizes = [int(size) for size in re.findall(r"\d{1,12}", buffers[0].shape.partition("[")[2])]
+    is_square = len(sizes) >= 3 and sizes[-1] == sizes[-2] >= 512
+    if is_square or re.search(r"attention|attn|softmax|hqk|bhqk", buffers[0].text):
+        cause = Cause(
+            kind="attention-scores-quadratic",
+            title="Attention scores [.., tokens, tokens] are materialised",
+            confidence=LIKELY if is_square else POSSIBLE,
+            evidence=(f"largest buffer {buffers[0].shape}: {format_bytes(_size(buffers[0]))}",),
+            try_first="Flash or chunked attention (jax.nn.dot_product_attention), a shorter sequence, remat.",
+        )
+        yield Finding(cause, 60)
+
+
 def exceeds_hbm(case: Case) -> Iterator[Finding]:
     """The compiler found that a program never fits: far too much, or mostly arguments, is state; else temporaries."""
     for message in case.of_dialect("xla-tpu")[:1]:
-        used, capacity, arguments = (message.figure(name) for name in ("used", "capacity", "arguments"))
+        used, capacity = message.figure("used"), message.figure("capacity")
         if not (used and capacity and used.bytes and capacity.bytes):
             continue
-        is_state = used.bytes > 1.5 * capacity.bytes or bool(arguments and 2 * (arguments.bytes or 0) > used.bytes)
+        is_state = _is_mostly(message, "arguments") or (
+            used.bytes > 1.5 * capacity.bytes and not _is_mostly(message, "temporaries")
+        )
         evidence = f"{used.printed} used of {capacity.printed}: {used.bytes / capacity.bytes:.1f} times"
         yield Finding(_too_big(evidence, LIKELY if is_state else POSSIBLE), 58)
         yield Finding(_temporaries(evidence, POSSIBLE if is_state else LIKELY), 57)
+
+
+def _is_mostly(message: OomMessage, name: str) -> bool:
+    """Whether more than half of what is used is `name`."""
+    part, used = message.figure(name), message.figure("used")
+    return bool(part and used and 2 * (part.bytes or 0) > (used.bytes or 0))
 
 
 def _too_big(evidence: str, confidence: Confidence) -> Cause:
@@ -182,6 +209,7 @@ RULES = (
     scan_residuals,
     dropout_not_rematerialized,
     innocent_allocation,
+    attention_buffers,
     activations_of_buffers,
     exceeds_hbm,
     preallocated_pool,

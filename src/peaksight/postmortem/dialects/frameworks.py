@@ -67,9 +67,9 @@ PADDLE = Dialect(
     start=re.compile(r"Out of memory error on (?:GPU|XPU|NPU|\w+) \d+"),
     needles=("out of memory error on",),
     clauses=(
-        ("requested", re.compile(rf"Cannot allocate\s+({SIZE})\s+memory")),
+        ("requested", re.compile(rf"[Cc]annot allocate\s+({SIZE})\s+(?:GPU )?memory")),
         ("allocated", re.compile(rf",\s*({SIZE})\s+memory has been allocated")),
-        ("free", re.compile(rf"available memory is only\s+({SIZE})")),
+        ("free", re.compile(rf"available memory is\s+(?:only\s+)?({SIZE})")),
     ),
     device=re.compile(r"error on \w+ (\d+)"),
 )

@@ -92,13 +92,14 @@ VANISHED = Dialect(
     framework="operating system",
     memory=Memory.HOST,
     start=re.compile(
-        r"(?m:^(?:\S{1,200}: line \d+: +\d+ )?Killed(?:\s+\S.{0,300})?$)|(?:exit code|exitcode\s*:|exit status"
+        r"(?m:^\s{0,8}(?:\S{1,200}: line \d+: +\d+ )?Killed(?:\s+\S.{0,300})?$)|(?:exit code|error code|exitcode\s*:"
+        r"|exit status"
         r"|returncode:?|code=|Exit Code:|exited with code)\s*(?:137|-9)\b"
         r"|Signal 9 \(SIGKILL\)|Signals\.SIGKILL: 9|signal 9 \(Killed|died with .{0,30}SIGKILL|exit code: 9\b"
     ),
     needles=(
-        "killed", "exit code", "exitcode", "exit status", "returncode", "code=", "exited with code", "sigkill",
-        "signal 9",
+        "killed", "exit code", "error code", "exitcode", "exit status", "returncode", "code=", "exited with code",
+        "sigkill", "signal 9",
     ),
     is_warning=True,
     span=300,

@@ -41,7 +41,7 @@ def _refine(message: OomMessage) -> OomMessage:
     if idle is None and allocated is not None and reserved is not None:
         message = with_field(message, idle_bytes=max(reserved - allocated, 0))
     backend = message.text.split()[0]
-    framework = "PyTorch" if backend == "CUDA" else f"PyTorch ({backend})"
+    framework = f"PyTorch ({backend})" if backend in _BACKENDS.split("|")[1:] else "PyTorch"
     return replace(message, dialect=f"torch-{_release(message.text)}", framework=framework, device=_index(message))
 
 
@@ -70,8 +70,11 @@ ALLOCATOR = Dialect(
     name="torch",
     framework="PyTorch",
     memory=Memory.DEVICE,
-    start=re.compile(rf"(?:{_BACKENDS})\s+out\s+of\s+memory\.\s+(?=Tried)"),
-    needles=("out of memory. tried", "tried to allocate"),
+    start=re.compile(
+        rf"(?:{_BACKENDS})\s+out\s+of\s+memory\.\s+Tried(?:\s+to\s+allocate\s+{SIZE}\s+\([A-Z]+ \d+;)?"
+        rf"|Tried\s+to\s+allocate\s+{SIZE}\.?\s+\(?[GN]PU \d+|\([GN]PU \d+;\s+(?={SIZE}\s+total\s+capacity)"
+    ),
+    needles=("out of memory. tried", "tried to allocate", "total capacity"),
     clauses=CLAUSES,
     device=re.compile(r"\b(?:GPU|NPU|XPU|MUSA|MLU|GCU|PPU|DCU|device)[ :]?(\d+)\s*(?:;|has)"),
     processes=re.compile(rf"Process\s+(?P<pid>\d{{1,12}})\s+has\s+(?P<size>{SIZE})\s+memory\s+in\s+use"),
@@ -121,7 +124,8 @@ BARE = Dialect(
         r"(?:CUDA|HIP) (?:driver )?error: out of memory|CUDA out of memory(?! occurred)(?!\. Tried)"
         r"|cudaErrorMemoryAllocation|hipErrorOutOfMemory|CUDA error 2 \(?out of memory"
         r"|cudaMalloc(?: retry)? failed: out of memory|Error out of memory at line \d+ in file"
-        r"|CUDA Runtime Error:? (?:\(2\) )?out of memory|(?<=RuntimeError: )out of memory"
+        r"|PaddleCheckError: out of memory|CUDA Runtime Error:? (?:\(2\) )?out of memory"
+        r"|(?<=RuntimeError: )out of memory"
     ),
     needles=("out of memory", "cudaerrormemoryallocation", "hiperroroutofmemory"),
     clauses=(("requested", _clause(r"allocating\s+", r"\s+on device")),),
