@@ -222,6 +222,26 @@ def test_numpy(virtual_gpu):
     assert (2, 3) == unknown(2, 3).detach().cpu().numpy().shape
 
 
+@pytest.mark.parametrize(
+    ("read", "is_noted"),
+    [
+        (lambda: unknown(8).cpu(), False),
+        (lambda: unknown(1).cpu(), True),
+        (lambda: unknown(8).argmax().cpu(), True),
+        (lambda: (unknown(8) > 0).cpu(), True),
+        (lambda: on_card(LENGTHS).cpu(), False),
+        (lambda: torch.nn.Parameter(torch.ones(8)).detach().numpy(), True),
+    ],
+    ids=["activations", "a loss", "a token", "a mask", "known ones", "weights"],
+)
+def test_stand_ins_on_the_host_are_noted(virtual_gpu, read, is_noted):
+    """Those that decide something there: numbers that a script counts with, and what goes to numpy."""
+    pytest.importorskip("numpy")
+    read()
+
+    assert is_noted == ("values" in slugs(virtual_gpu))
+
+
 def test_numpy_of_the_card(virtual_gpu):
     """`.numpy()` of a tensor on the card is refused, as on a real one."""
     with pytest.raises(TypeError):

@@ -9,7 +9,7 @@ from torch.overrides import TorchFunctionMode
 from peaksight.virtual_gpu.memory.at_the_limit import let_go
 from peaksight.virtual_gpu.tensors.devices import for_cpp, for_python
 from peaksight.virtual_gpu.tensors.tensor_types import rewrite_type
-from peaksight.virtual_gpu.tensors.values import host_copy
+from peaksight.virtual_gpu.tensors.values import host_copy, known_value
 from peaksight.virtual_gpu.threads import TURN
 from peaksight.virtual_gpu.torch_private import FakeTensor, default_device
 
@@ -94,6 +94,8 @@ def _numpy(func: Callable, args: tuple, kwargs: dict) -> Any:
         raise TypeError(f"can't convert {args[0].device} device type tensor to numpy. {message}")
     if args[0].requires_grad:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    if known_value(args[0]) is None:
+        args[0].fake_mode.made_up_value()
     return host_copy(args[0]).numpy()
 
 

@@ -121,6 +121,8 @@ class VirtualGpuMode(FakeTensorMode):
             if out is not NotImplemented:
                 return out
         if self._leaves_the_card(func, args, kwargs):
+            if values.decides_by_stand_in(args[0]):
+                self.made_up_value()
             return values.host_copy(args[0], kwargs.get("dtype"))
         if get_ident() != self._first_thread:
             self._observer.made_up("thread")

@@ -63,6 +63,11 @@ def known_value(tensor: Any) -> torch.Tensor | None:
     return value if family is not None and family.valid else None
 
 
+def decides_by_stand_in(tensor: torch.Tensor) -> bool:
+    """Whether a copy on the host has stand-ins for what decides lengths and branches there: a number, or no floats."""
+    return known_value(tensor) is None and (tensor.numel() == 1 or not tensor.dtype.is_floating_point)
+
+
 def host_copy(tensor: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
     """A real CPU tensor for `tensor.to("cpu", dtype)`: its values if known, or stand-ins that cost nothing unread."""
     value, dtype = known_value(tensor), dtype or tensor.dtype
