@@ -53,3 +53,17 @@ def test_it_becomes_a_parameter_of_its_type(virtual_gpu):
     assert (module.weight.dtype, module.weight.shape) == (torch.float16, (4, 256))
     assert isinstance(module.weight, nn.Parameter)
     assert module.state_dict()["weight"].shape == (4, 256)
+
+
+@pytest.mark.parametrize("as_default", [False, True], ids=["by argument", "by default"])
+def test_made_on_the_card(virtual_gpu, as_default):
+    """With `device=`, or where all tensors are made there; the objects that an optimizer has stay the same."""
+    with torch.device("cuda" if as_default else "cpu"):
+        place = {} if as_default else {"device": "cuda"}
+        net = nn.Sequential(nn.LazyConv2d(8, 3, **place), nn.LazyBatchNorm2d(**place), nn.Flatten())
+    before = list(net.parameters())
+    net(torch.ones(2, 3, 8, 8, device="cuda")).sum().backward()
+
+    assert all(one is other for one, other in zip(before, net.parameters(), strict=True))
+    assert all(each.is_cuda and each.grad.is_cuda for each in before)
+    assert net[1].running_mean.is_cuda

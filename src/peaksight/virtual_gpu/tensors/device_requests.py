@@ -95,7 +95,8 @@ def _numpy(func: Callable, args: tuple, kwargs: dict) -> Any:
     if args[0].requires_grad:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if known_value(args[0]) is None:
-        args[0].fake_mode.made_up_value()
+        mode: Any = args[0].fake_mode
+        mode.made_up_value()
     return host_copy(args[0]).numpy()
 
 

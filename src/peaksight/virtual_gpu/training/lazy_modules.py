@@ -45,6 +45,19 @@ def install(patches: Patches, made: Callable[[Any], None]) -> None:
 
     patches.set(Uninitialized, "__torch_function__", classmethod(moved))
     patches.set(Uninitialized, "materialize", made_at_home)
+    for kind in (torch.nn.parameter.UninitializedParameter, torch.nn.parameter.UninitializedBuffer):
+        patches.set(kind, "__new__", staticmethod(_on_the_host(kind.__new__)))
+
+
+def _on_the_host(make: Callable) -> Callable:
+    """`make` asked for a tensor of no elements on the card gives one on the host that has its home there."""
+
+    def made_on_the_host(cls: type, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
+        made = make(cls, requires_grad, "cpu", dtype)
+        setattr(made, HOME, torch.empty(0, device=device, dtype=dtype))
+        return made
+
+    return made_on_the_host
 
 
 def _home(tensor: Any) -> dict[str, Any]:
