@@ -51,6 +51,10 @@ operators: .venv/dev  ## Compare single operators with what they took on a GPU; 
 bench: .venv/dev  ## Measure what a simulated run costs: time and host memory
 	$(BIN)/python -m benchmarks.bench $(ARGS)
 
+.PHONY: read
+read: .venv/dev  ## Score `peaksight read` on public reports, and time it
+	$(BIN)/python -m benchmarks.read $(ARGS)
+
 .PHONY: limits
 limits: .venv/dev  ## Measure what loading and training a 7B and a 70B model costs, for docs/limits.md
 	$(BIN)/python -m benchmarks.limits $(ARGS)
