@@ -24,6 +24,7 @@ from peaksight.virtual_gpu.kernels.fake_kernels import fake_kernels
 from peaksight.virtual_gpu.kernels.hidden_memory import HiddenMemory
 from peaksight.virtual_gpu.kernels.losses import loss_rules
 from peaksight.virtual_gpu.kernels.recurrent_kernels import CudnnRecurrence
+from peaksight.virtual_gpu.kernels.sparse_products import sparse_rules
 from peaksight.virtual_gpu.kernels.temporaries import KernelCall
 from peaksight.virtual_gpu.kernels.transformers import transformer_rules
 from peaksight.virtual_gpu.memory.at_the_limit import Failures
@@ -124,6 +125,7 @@ class VirtualGpu:
             self,
             rules | steps | fast_paths,
             shape_rules() | fake_kernels() | recurrence.fake_kernels(),
+            sparse_rules(),
         )
         requests = DeviceRequests()
         parameters = Parameters(self.devices, self.loop.modules)

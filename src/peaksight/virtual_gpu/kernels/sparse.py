@@ -14,8 +14,8 @@ from typing import Any
 import torch
 
 from peaksight.virtual_gpu.kernels.temporaries import RESULTS, KernelCall, Rule, Temporaries, together
-from peaksight.virtual_gpu.tensors.values import known_value
-from peaksight.virtual_gpu.torch_private import current_autograd_node
+from peaksight.virtual_gpu.tensors.values import Family, attach, known_value
+from peaksight.virtual_gpu.torch_private import FakeTensor, current_autograd_node
 
 aten = torch.ops.aten
 
@@ -31,6 +31,8 @@ def fake_kernels() -> dict[str, Callable]:
         "aten::add.Tensor": _add,
         "aten::add_.Tensor": _add_in_place,
         "aten::clone": _clone,
+        "aten::_to_copy": _to_copy,
+        "aten::detach": _detach,
         "aten::sparse_mask": _sparse_mask,
     }
 
@@ -56,6 +58,26 @@ def _clone(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
         if not (_is_accumulating() and all(part.is_contiguous() for part in parts)):
             parts = tuple(part.clone() for part in parts)
         return _made(args[0], *parts, is_coalesced=args[0].is_coalesced())
+
+
+def _to_copy(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+    """A matrix made on the host, moved: its indices are known."""
+    tensor = args[0]
+    if not is_sparse(tensor) or isinstance(tensor, FakeTensor):
+        return run(args, kwargs)
+    indices, values = tensor._indices(), tensor._values()
+    with mode:
+        moved = torch.empty_like(indices, device=kwargs["device"])
+        attach(moved, indices, Family())
+        copied = torch.empty_like(values, dtype=kwargs.get("dtype"), device=kwargs["device"])
+        return _made(tensor, moved, copied, is_coalesced=tensor.is_coalesced())
+
+
+def _detach(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+    if not is_sparse(args[0]):
+        return run(args, kwargs)
+    with mode:
+        return _made(args[0], args[0]._indices(), args[0]._values(), is_coalesced=args[0].is_coalesced())
 
 
 def _is_accumulating() -> bool:

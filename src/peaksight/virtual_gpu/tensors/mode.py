@@ -51,7 +51,8 @@ class VirtualGpuMode(FakeTensorMode):
     """FakeTensorMode for one script: it fakes what touches the card and lets the rest run.
 
     `rules` maps a composite operator to what the card runs in its place, for calls that reach the mode without
-    passing autograd (inference mode); `shapes` maps an operator whose output size depends on values to its rule.
+    passing autograd (inference mode); `shapes` maps an operator whose output size depends on values to its rule,
+    `sparse_rules` one with a sparse argument to what the card runs.
     """
 
     avoid_device_init = property(lambda self: True)  # never touch a CUDA driver
@@ -61,13 +62,20 @@ class VirtualGpuMode(FakeTensorMode):
         """Nothing is compiled: a wrapper's frame would keep the arguments of an operator that failed alive."""
         return False
 
-    def __init__(self, observer: Observer, rules: dict[Any, Callable], shapes: dict[str, Callable]) -> None:
+    def __init__(
+        self,
+        observer: Observer,
+        rules: dict[Any, Callable],
+        shapes: dict[str, Callable],
+        sparse_rules: dict[Any, Callable],
+    ) -> None:
         """Report to `observer`."""
         super().__init__(allow_non_fake_inputs=True)
         self._cached = CachedResults(self)
         self._observer = observer
         self._rules = rules
         self._shapes = shapes
+        self._sparse_rules = sparse_rules
         self._first_thread = get_ident()
         self._nested = False
         self._skipped_draws = False
@@ -114,7 +122,7 @@ class VirtualGpuMode(FakeTensorMode):
         if func is aten._local_scalar_dense.default:
             return values.read_scalar(args[0], lambda: self._observer.made_up("value"))
         func = in_place_of(func, args, kwargs)
-        steps = self._steps(func)
+        steps = self._steps(func, args)
         if steps is not None:
             with self:
                 out = steps(*args, **kwargs)
@@ -140,8 +148,10 @@ class VirtualGpuMode(FakeTensorMode):
                 return args[0]
         return out
 
-    def _steps(self, func: Any) -> Callable | None:
+    def _steps(self, func: Any, args: tuple) -> Callable | None:
         """What the card runs in place of `func`; it may return NotImplemented for a call that is one kernel."""
+        if func in self._sparse_rules and any(getattr(arg, "layout", None) is torch.sparse_coo for arg in args):
+            return self._sparse_rules[func]
         if func in self._rules:
             return self._rules[func]
         return composite(func) if _is_composite(func) and func.name() not in self._shapes else None
