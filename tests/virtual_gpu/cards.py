@@ -66,9 +66,9 @@ def slugs(gpu):
 
 @contextmanager
 def events_on(gpu):
-    """The bytes taken (positive) and given back (negative) inside the `with`, in order."""
+    """The bytes taken (positive) and given back (negative) inside the `with`, in order: of a `gpu`, or of a ledger."""
     events = []
-    ledger = gpu.ledger
+    ledger = getattr(gpu, "ledger", gpu)
     first = ledger._tick
     yield events
     taken = [(birth.born, birth.requested_bytes) for birth in ledger.births]

@@ -41,9 +41,10 @@ def _runs(captures: Sequence[Capture]) -> tuple[dict[int, Capture], dict[int, Ca
     return runs
 
 
-def _ease(report: Report) -> tuple[bool, int, int]:
+def _ease(report: Report) -> tuple[bool, int, int, int]:
     """How easily the run fits: first come cards on which it failed, then those on which it would, then the fullest."""
-    return report.oom is None, _RANKS[report.fits], report.gpu.usable_bytes - report.peak.reserved_bytes
+    head_room = report.gpu.usable_bytes - report.peak.reserved_bytes
+    return report.oom is None, _RANKS[report.fits], head_room, -report.peak.allocated_bytes
 
 
 def _row(report: Report) -> DeviceReport:

@@ -44,6 +44,7 @@ __all__ = [
     "SNAPSHOTS_HAVE_HOST_MEMORY",
     "BypassDispatchCache",
     "CachedResult",
+    "DeviceMismatch",
     "FakeTensor",
     "FakeTensorMode",
     "autocast_excluded",
@@ -85,6 +86,7 @@ PROBES: tuple[tuple[object, str], ...] = (
     (FakeTensorMode, "_cache_key"),
     (fake_tensor, "_BypassDispatchCache"),
     (fake_tensor, "_DispatchCacheValidEntry"),
+    (fake_tensor, "FakeTensorDeviceMismatchError"),
     (torch._C, "_current_autograd_node"),
     (torch._C, "_group_tensors_by_device_and_dtype"),
     (torch._C._autograd, "_get_sequence_nr"),
@@ -133,6 +135,7 @@ SNAPSHOTS_HAVE_HOST_MEMORY = (
 )
 BypassDispatchCache = fake_tensor._BypassDispatchCache
 CachedResult = fake_tensor._DispatchCacheValidEntry
+DeviceMismatch = fake_tensor.FakeTensorDeviceMismatchError
 current_autograd_node = torch._C._current_autograd_node
 function_mode_stack = _get_current_function_mode_stack
 sdp_priority = torch._C._get_sdp_priority_order

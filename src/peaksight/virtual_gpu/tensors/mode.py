@@ -20,6 +20,7 @@ from peaksight.virtual_gpu.tensors.making import is_parameter_in_the_making
 from peaksight.virtual_gpu.tensors.mapped import copies_file, copy_of_stand_ins
 from peaksight.virtual_gpu.threads import TURN
 from peaksight.virtual_gpu.torch_private import (
+    DeviceMismatch,
     FakeTensor,
     FakeTensorMode,
     composite,
@@ -192,6 +193,8 @@ class VirtualGpuMode(FakeTensorMode):
         except Exception as error:
             if lacks_fake_kernel(error):
                 raise _without_fake_kernel(func) from error
+            if isinstance(error, DeviceMismatch):
+                raise RuntimeError(str(error)) from None
             raise
 
     def made_up_value(self) -> None:
