@@ -48,3 +48,4 @@ def test_one_card_has_no_second(peaksight):
 
     assert done.returncode == 2
     assert "torch.AcceleratorError: CUDA error: invalid device ordinal" in done.stderr
+    assert "with --gpus N. See docs/messages.md#too-few-gpus." in done.stderr

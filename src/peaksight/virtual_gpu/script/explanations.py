@@ -25,6 +25,7 @@ _WITHOUT = {
     "unsloth": "load the model with transformers",
     "xformers": "use torch's scaled_dot_product_attention",
 }
+_NO_SUCH_DEVICE = "invalid device ordinal", "Invalid device id"
 _HUB_IS_OFF = {"OfflineModeIsEnabled", "LocalEntryNotFoundError"}
 
 
@@ -40,6 +41,7 @@ def explain(error: BaseException, refused_hosts: Sequence[str] = ()) -> Peaksigh
         _network_off(chain, refused_hosts)
         or _not_installed(chain)
         or _own_kernels(chain)
+        or _too_few_gpus(chain)
         or _refused_before(refused_hosts)
     )
 
@@ -113,6 +115,15 @@ def _runs_own_kernels(package: str) -> PeaksightError:
         f"'{package}' runs CUDA kernels of its own, which the virtual GPU cannot: their results have no known shapes. "
         f"To simulate the script, {_WITHOUT[package]}.",
         slug="own-kernels",
+    )
+
+
+def _too_few_gpus(chain: list[BaseException]) -> PeaksightError | None:
+    if not any(text in str(error) for error in chain for text in _NO_SUCH_DEVICE):
+        return None
+    return ScriptError(
+        "The script asked for a card beyond those of the run. Give the run as many as the script uses with --gpus N.",
+        slug="too-few-gpus",
     )
 
 
