@@ -10,6 +10,7 @@ TEXTS = {
     "shapes": "shapes that depend on unknown values {times}, first at {at}: upper bounds or even shares were taken",
     "tokens": "generated tokens, first at {at}: no sequence ended before the longest that was asked for",
     "compile": "torch.compile: the run is eager; compiled kernels fuse operators and allocate less or otherwise",
+    "flex-attention": "flex_attention, called {times}: counted as the kernels that torch.compile makes of it",
     "convolution-workspace": "workspaces of cuDNN convolutions beside copies of their tensors, called {times}",
     "linalg-workspace": "workspaces of linear algebra, called {times}",
     "index-workspace": "temporaries of sorts and selections, called {times}",

@@ -133,7 +133,7 @@ class VirtualGpu:
         cuda_answers.install(patches, self.room.card, self.rules, self.devices)
         memory_answers.install(patches, self.devices, self.room, self.failures.observers)
         data_parallel.install(patches, self.devices, self.approximations.note)
-        composites.install(patches, self.rules, rules)
+        composites.install(patches, self.rules, rules, self.approximations.note)
         transformers.install(patches)
         convolution.install(patches)
         recurrent.install(patches)

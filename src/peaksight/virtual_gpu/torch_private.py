@@ -24,6 +24,7 @@ import torch.utils._device as device_module
 import torch.utils._foreach_utils as foreach_utils
 import torch.utils.data.dataloader as dataloader_module
 from torch._C import DispatchKey, DispatchKeySet
+from torch._higher_order_ops.flex_attention import FlexAttentionHOP
 from torch._prims_common import suggest_memory_format
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.overrides import (
@@ -47,6 +48,7 @@ __all__ = [
     "DeviceMismatch",
     "FakeTensor",
     "FakeTensorMode",
+    "FlexAttentionHOP",
     "autocast_excluded",
     "below_autograd",
     "called_by_engine",

@@ -81,14 +81,6 @@ def test_cuda_graphs(virtual_gpu):
         torch.ones(3, device="cuda")
 
 
-@pytest.mark.xfail(reason="flex_attention is a higher-order operator without a rule", strict=True)
-def test_flex_attention(virtual_gpu):
-    """flex_attention takes its output and one float a row."""
-    from torch.nn.attention.flex_attention import flex_attention
-
-    flex_attention(*(torch.randn(1, 2, 128, 16, device="cuda") for _ in range(3)))
-
-
 @pytest.mark.xfail(reason="nested tensors need symbolic shapes", strict=True)
 def test_nested_tensors(virtual_gpu):
     """A jagged tensor holds its rows one behind the other."""

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from peaksight.virtual_gpu.device_rules import DeviceRules
-from peaksight.virtual_gpu.kernels import index_composites
+from peaksight.virtual_gpu.kernels import flex_attention, index_composites
 from peaksight.virtual_gpu.kernels.batch_norm import batch_norm
 from peaksight.virtual_gpu.kernels.losses import ctc_loss
 from peaksight.virtual_gpu.kernels.products import product_rules
@@ -47,14 +47,17 @@ def composite_rules(rules: DeviceRules, note: Callable[[str], None]) -> dict[Any
     )
 
 
-def install(patches: Patches, device: DeviceRules, rules: dict[Any, Callable]) -> None:
-    """Register the rules below autocast until `patches` is left."""
+def install(
+    patches: Patches, device: DeviceRules, rules: dict[Any, Callable], note: Callable[[str], None]
+) -> None:  # fmt: skip
+    """Register the rules below autocast until `patches` is left; `note(slug)` as for `composite_rules`."""
     # Where CUDA has a kernel autograd has one too, and the operator is not taken apart; the mode answers for it.
     patches.set_kernels("CUDA", {"_fused_rms_norm": fused_rms_norm, **dict.fromkeys(ACTIVATION_BACKWARDS, _like_input)})
     above = rules | product_rules()  # these are one operator below autograd
     patches.set_kernels("AutogradCUDA", {op.name().removeprefix("aten::"): kernel for op, kernel in above.items()})
     patches.callback(set_sdp_priority, sdp_priority())
     set_sdp_priority([int(backend) for backend in priority(device)])
+    flex_attention.install(patches, note)
 
 
 def _dropout(input: torch.Tensor, p: float, train: bool) -> torch.Tensor:
