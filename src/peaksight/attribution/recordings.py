@@ -40,6 +40,7 @@ def build_recording_report(recordings: Sequence[Recording], file: str) -> Record
         before_recording_bytes=sum(a.allocated_bytes for a in alive if a.born == 0),
         allocator_settings=recording.settings,
         other_devices=tuple(_other(other) for other in recordings if other is not recording),
+        script=recording.script,
         cannot_tell=tuple(_cannot_tell(recording, alive)),
     )
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from peaksight.attribution import build_recording_report
 from peaksight.cli.output import Output
 from peaksight.cli.publish import write_file
+from peaksight.diagnosis.recordings import diagnosed
 from peaksight.errors import UsageError
 from peaksight.postmortem.snapshots import read_snapshot
 from peaksight.records.recording import RecordingReport
@@ -20,7 +21,7 @@ def read_recording(path: Path, output: Output) -> RecordingReport:
         SnapshotError: `path` is no snapshot, or one of nothing.
     """
     progress = _tenths(path.name, output) if path.stat().st_size > _LARGE_BYTES else None
-    return build_recording_report(read_snapshot(path, progress), path.name)
+    return diagnosed(build_recording_report(read_snapshot(path, progress), path.name))
 
 
 def write_page(reports: list[RecordingReport], path: Path, output: Output) -> None:

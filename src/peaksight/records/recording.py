@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from peaksight.records.capture import Capture
+from peaksight.records.reading import Cause
 from peaksight.records.report import Holder, OutOfMemory, Peak, StepReport
 
 
@@ -34,6 +35,7 @@ class Recording:
     serve a request for the last time, else when most was allocated; `largest_free_bytes` is the largest free piece in
     them. `has_stacks` is whether any allocation has one. `inner_lines` has for each allocation the innermost line
     outside of torch if that is a library's (`transformers/models/gpt2/modeling_gpt2.py:240`), else an empty text.
+    `script` is the name of the file that the stacks begin in.
     """
 
     device: int
@@ -48,6 +50,7 @@ class Recording:
     has_stacks: bool
     inner_lines: tuple[str, ...]
     settings: str
+    script: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +123,8 @@ class RecordingReport:
 
     `live_in_libraries` is what of `live_at_peak` a library allocated for the person's line: its innermost line outside
     of torch is their `source`. `cannot_tell` has what the snapshot leaves open, in sentences. `timeline` is the whole
-    recording.
+    recording. `script` is the file that the stacks begin in. `causes` are why it ran out of memory, and `run_next` the
+    command that shows more.
     """
 
     schema: str
@@ -142,3 +146,6 @@ class RecordingReport:
     allocator_settings: str
     other_devices: tuple[OtherDevice, ...]
     cannot_tell: tuple[str, ...]
+    script: str
+    causes: tuple[Cause, ...] = ()
+    run_next: str = ""

@@ -39,7 +39,7 @@ def render_reading(reading: Reading, console: Console) -> None:
 def _sections(reading: Reading) -> Iterator[tuple[str, RenderableType]]:
     """Titles and bodies; a section without content is left out."""
     if reading.causes:
-        yield "Why, probably" if reading.decided else _UNDECIDED, _causes(reading.causes)
+        yield "Why, probably" if reading.decided else _UNDECIDED, causes_table(reading.causes)
         yield "Try first", Text(reading.causes[0].try_first)
     wrong = [check.text for check in reading.checks if not check.holds and check.name != "belief"]
     if wrong:
@@ -60,7 +60,7 @@ def _sections(reading: Reading) -> Iterator[tuple[str, RenderableType]]:
         yield "Run next, without a GPU", Text(reading.run_next, style="bold")
 
 
-def _causes(causes: tuple[Cause, ...]) -> Table:
+def causes_table(causes: tuple[Cause, ...]) -> Table:
     """One row a cause, its evidence under it."""
     table = _table("<", "<")
     for number, cause in enumerate(causes[:NUM_CAUSES], start=1):

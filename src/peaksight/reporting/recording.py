@@ -4,16 +4,21 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from rich.console import Console, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from peaksight.records import Holder
 from peaksight.records.recording import Fragmentation, Pin, RecordingReport
 from peaksight.reporting.bars import Glyphs, glyphs_for, share_bar
+from peaksight.reporting.reading import causes_table
 from peaksight.reporting.recording_sentences import (
     CANNOT_TELL,
     IN_LIBRARIES,
     PINS,
+    RUN_NEXT,
+    TRY_FIRST,
+    WHY,
     Number,
     failure_numbers,
     fragmentation_numbers,
@@ -58,6 +63,9 @@ class _Page:
     def sections(self) -> Iterator[tuple[str, RenderableType]]:
         """Titles and bodies; a section without content is left out."""
         report = self.report
+        if report.causes:
+            yield WHY, _indented(causes_table(report.causes))
+            yield TRY_FIRST, _indented(Text(report.causes[0].try_first))
         if report.oom is not None:
             yield "The failure", _numbers(failure_numbers(report.oom))
         yield "The peak", _numbers(peak_numbers(report.peak))
@@ -77,6 +85,8 @@ class _Page:
         if report.other_devices:
             yield "Other devices", self._other_devices()
         yield CANNOT_TELL, _lines(report.cannot_tell)
+        if report.run_next:
+            yield RUN_NEXT, _indented(Text(report.run_next, style="bold"))
 
     def _timeline(self) -> Text:
         """A line of characters, as high as what was allocated; the most of each part shows."""
@@ -149,6 +159,10 @@ def _numbers(numbers: Iterable[Number]) -> Table:
     for position, (name, num_bytes, note) in enumerate(numbers):
         table.add_row(name, format_bytes(num_bytes), Text(note, style="dim" if position else ""))
     return table
+
+
+def _indented(body: RenderableType) -> Padding:
+    return Padding(body, (0, 0, 0, 1))
 
 
 def _lines(lines: Iterable[str]) -> Table:

@@ -10,6 +10,9 @@ from peaksight.reporting.rows import Row, by_category, by_place
 from peaksight.units import format_bytes
 
 IN_LIBRARIES = "Of these, by line of the library that allocated"
+WHY = "Why, probably"
+TRY_FIRST = "Try first"
+RUN_NEXT = "Run next, without a GPU: what a change would save"
 PINS = "Bytes kept from being given back, and what keeps them"
 CANNOT_TELL = "What the snapshot cannot tell"
 

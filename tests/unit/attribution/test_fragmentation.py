@@ -21,6 +21,7 @@ def recording_of(segments, *allocations, **about):
         "has_stacks": True,
         "inner_lines": (),
         "settings": "",
+        "script": "train.py",
     }
     held = (
         HeldSegment(address=number << 30, total_bytes=total, is_expandable=False, allocations=places)

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from golden_files import compare_golden
 from helpers import holder_of, oom_of, peak_of
-from peaksight.records import Category, Phase, StepReport
+from peaksight.records import Category, Cause, Confidence, Phase, StepReport
 from peaksight.records.recording import (
     CurvePoint,
     Fragmentation,
@@ -90,6 +90,17 @@ REPORT = RecordingReport(
     before_recording_bytes=GIB // 2,
     allocator_settings="expandable_segments:True",
     other_devices=(OtherDevice(device=0, peak_allocated_bytes=GIB, peak_reserved_bytes=2 * GIB),),
+    script="train.py",
+    causes=(
+        Cause(
+            kind="fragmentation",
+            title="Reserved memory is in pieces: enough of it is not used, and no piece is large enough",
+            confidence=Confidence.CERTAIN,
+            evidence=("2.00 GiB of 12.00 GiB are not used, the largest piece has 512.00 MiB",),
+            try_first="Make what keeps the segments before the loop, or let go of it earlier.",
+        ),
+    ),
+    run_next="peaksight run --gpu NAME train.py ARGS",
     cannot_tell=("The card, the release of torch, and what the process held outside PyTorch's allocator.",),
 )
 

@@ -17,10 +17,11 @@ _NOWHERE = Place()
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the stacks of a snapshot tell, by their numbers."""
+    """What the stacks of a snapshot tell, by their numbers; `script` is the name of the file that they begin in."""
 
     places: list[Place]
     sources: list[str]
+    script: str
 
     def place(self, stack: int) -> Place:
         """Of `stack`, which may be NO_STACK."""
@@ -35,7 +36,7 @@ def known_of(stacks: Stacks) -> Known:
     """What all `stacks` tell."""
     places = [place_of(stacks.of(number)) for number in range(len(stacks.stacks))]
     names = Names(places)
-    return Known(places, [names.line(place.source) for place in places])
+    return Known(places, [names.line(place.source) for place in places], names.script)
 
 
 def capture_of(lives: Lives, known: Known, trace: Trace, annotations: Sequence[Annotation], source: str) -> Capture:

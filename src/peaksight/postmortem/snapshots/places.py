@@ -93,6 +93,7 @@ class Names:
         places = list(places)
         scripts = Counter(place.script for place in places if place.script)
         script = scripts.most_common(1)[0][0] if scripts else ""
+        self.script = printable(os.path.basename(script))
         files = {place.source[0] for place in places if place.source} | {script}
         absolute = [os.path.dirname(file) for file in files if file.startswith("/")]
         folders = os.path.dirname(script), os.path.commonpath(absolute) if absolute else ""

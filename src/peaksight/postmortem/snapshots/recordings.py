@@ -58,6 +58,7 @@ def _recording(loaded: Loaded, known: Known, device: int, name: str) -> Recordin
         has_stacks=any(map(loaded.stacks.of, set(lives.stack))),
         inner_lines=tuple(known.place(stack).inner for stack in lives.stack),
         settings=loaded.settings_text,
+        script=known.script,
     )
 
 
