@@ -1,4 +1,4 @@
-"""`make accuracy`: predict every measured workload, print the comparison, and write docs/accuracy.md."""
+"""`make accuracy`: predict every measured workload, print the comparison, and write docs/accuracy.md with its picture."""
 
 import argparse
 import sys
@@ -9,23 +9,34 @@ from pathlib import Path
 from benchmarks.accuracy.page import render_page
 from benchmarks.accuracy.predictions import Prediction, predict
 from benchmarks.accuracy.scores import score
-from benchmarks.accuracy.workloads import Workload, workloads
+from benchmarks.accuracy.workloads import Workload, predicted_first, workloads
+from benchmarks.scatter import render_scatter
 
-PAGE = Path(__file__).parents[2] / "docs" / "accuracy.md"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def main() -> int:
     """Exit code 1 when a workload gave no report."""
     options = _parse()
-    chosen = workloads(tuple(options.only))
-    if not chosen:
+    chosen, first = workloads(tuple(options.only)), predicted_first(tuple(options.only))
+    if not chosen and not first:
         sys.exit(f"No workload starts with {' or '.join(options.only)}; they are in benchmarks/truth/manifest.json.")
-    predictions = list(_predict_all(chosen, num_jobs=options.jobs))
-    page = render_page(predictions)
+    predictions = list(_predict_all([*chosen, *first], num_jobs=options.jobs))
+    page = render_page(predictions[: len(chosen)], predictions[len(chosen) :])
     print(page, end="")
     if options.only == [""]:
-        PAGE.write_text(page, encoding="utf-8")
+        (DOCS / "accuracy.md").write_text(page, encoding="utf-8")
+        (DOCS / "accuracy.svg").write_text(render_scatter(points(predictions)), encoding="utf-8")
     return int(any(prediction.failure for prediction in predictions))
+
+
+def points(predictions: Sequence[Prediction]) -> dict[str, list[tuple[int, int]]]:
+    """Pairs of measured and predicted bytes."""
+    scores = [score(prediction) for prediction in predictions if prediction.report]
+    return {
+        "reserved": [(s.measured_reserved_bytes, s.predicted_reserved_bytes) for s in scores],
+        "allocated": [(s.measured_allocated_bytes, s.predicted_allocated_bytes) for s in scores],
+    }
 
 
 def _parse() -> argparse.Namespace:

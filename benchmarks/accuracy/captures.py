@@ -19,7 +19,9 @@ def capture(workload: Workload, *, settings: str = "", **options: Any) -> Captur
     `settings` are those of PYTORCH_CUDA_ALLOC_CONF, `options` those of `peaksight.virtual_gpu.simulate`.
     """
     os.environ.update(ENVIRONMENT)
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+    context = get_context("forkserver")
+    context.set_forkserver_preload(["peaksight.virtual_gpu"])
+    with ProcessPoolExecutor(1, mp_context=context) as process:
         return process.submit(_simulate, workload.words, settings, options).result()
 
 

@@ -5,9 +5,13 @@ from datetime import date
 from importlib.metadata import version
 from statistics import median
 
+from benchmarks.accuracy.differences import render_differences
+from benchmarks.accuracy.first import render_first
+from benchmarks.accuracy.goals import render_goals
 from benchmarks.accuracy.predictions import Prediction
 from benchmarks.accuracy.scores import Score, score
 from benchmarks.accuracy.workloads import TORCH
+from benchmarks.tables import table
 from peaksight.units import GIB, MIB
 
 COLUMNS = (
@@ -26,14 +30,26 @@ with what one did.
 - *process* is what nvidia-smi shows of the process at its end, when all that it ever reserved still is: the CUDA
   context, loaded kernels, handles of libraries, and reserved memory.
 - *lines* is the part of the bytes alive at the measured peak that the prediction puts on the same line of the script.
-  Bytes whose measurement names no line, as in the backward, are left out."""
+  Bytes whose measurement names no line, as in the backward, are left out.
+- Under limited memory: [verdicts](verdicts.md). Other tools on the same workloads: [peers](peers.md)."""
+PICTURE = "![Predicted against measured memory of every workload](accuracy.svg)"
 LIBRARIES = ("transformers", "timm", "peft", "accelerate")
 
 
-def render_page(predictions: Sequence[Prediction]) -> str:
-    """Everything about `predictions`, as Markdown."""
+def render_page(predictions: Sequence[Prediction], first: Sequence[Prediction]) -> str:
+    """Everything about `predictions`, and about those of workloads that were predicted `first`, as Markdown."""
     scores = [score(prediction) for prediction in predictions if prediction.report]
-    parts = [_introduction(predictions), _summary(predictions, scores), _table(scores), _failures(predictions)]
+    parts = [
+        _introduction(predictions),
+        _summary(predictions, scores),
+        PICTURE,
+        render_goals(scores),
+        render_differences([*predictions, *first]),
+        render_first(first),
+        "## Every workload",
+        table(COLUMNS, map(_row, scores)),
+        _failures([*predictions, *first]),
+    ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -75,13 +91,6 @@ def _outside(scores: Sequence[Score]) -> str:
     )
 
 
-def _table(scores: Iterable[Score]) -> str:
-    rows = [COLUMNS, *map(_row, scores)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
-    return "\n".join(_line(row, widths) for row in (rows[0], rule, *rows[1:]))
-
-
 def _row(score: Score) -> tuple[str, ...]:
     return (
         score.name,
@@ -97,11 +106,6 @@ def _row(score: Score) -> tuple[str, ...]:
         "" if score.line_share is None else f"{score.line_share:.0%}",
         f"{score.seconds:.0f}",
     )
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    first, *rest = zip(cells, widths, strict=True)
-    return "| " + " | ".join([first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in rest)]) + " |"
 
 
 def _failures(predictions: Iterable[Prediction]) -> str:

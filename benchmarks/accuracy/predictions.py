@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.accuracy.workloads import ENVIRONMENT, GPU, SCRIPTS, TORCH, Workload
+from benchmarks.accuracy.workloads import ENVIRONMENT, GPU, TORCH, Workload
 from peaksight.records import Report
 from peaksight.reporting import report_from_json
 
@@ -40,7 +40,7 @@ def _run(workload: Workload, file: Path, timeout_seconds: float) -> str:
     try:
         done = subprocess.run(
             [sys.executable, "-m", "peaksight", "run", *options, *workload.words],
-            cwd=SCRIPTS,
+            cwd=workload.directory,
             env=os.environ | ENVIRONMENT,
             capture_output=True,
             text=True,

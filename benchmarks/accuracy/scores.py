@@ -14,7 +14,7 @@ class Score:
 
     The process is what nvidia-smi shows at the end, when everything that was ever reserved still is. `line_share` is
     the part of the measured live set that the prediction puts on the same line of the script. Only bytes whose
-    measurement names a line count: allocations of the backward have none.
+    measurement names a line count, `line_bytes` of them: allocations of the backward have none.
     """
 
     name: str
@@ -25,6 +25,7 @@ class Score:
     predicted_process_bytes: int
     measured_process_bytes: int
     line_share: float | None
+    line_bytes: int
     seconds: float
 
     @property
@@ -62,6 +63,7 @@ def score(prediction: Prediction) -> Score:
         predicted_process_bytes=report.peak.process_bytes,
         measured_process_bytes=workload.measured["nvml_process"],
         line_share=_line_share(report, workload),
+        line_bytes=_measured_bytes_by_line(workload).total(),
         seconds=prediction.seconds,
     )
 

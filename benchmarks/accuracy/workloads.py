@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 TRUTH = Path(__file__).parents[1] / "truth"
+PREDICTED_FIRST = Path(__file__).parents[1] / "predicted_first"
 SCRIPTS = TRUTH / "scripts"
 
 GPU = "h100-80gb"
@@ -15,17 +16,34 @@ ENVIRONMENT = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """A script with its arguments, and what the GPU measured of it."""
+    """A script of `directory` with its arguments, and what the GPU measured of it.
+
+    `first` is what was predicted before it was measured, in a workload of benchmarks/predicted_first.
+    """
 
     name: str
     words: tuple[str, ...]
     measured: dict[str, Any]
+    directory: Path = SCRIPTS
+    first: dict[str, Any] | None = None
 
 
 def workloads(prefixes: tuple[str, ...] = ("",)) -> list[Workload]:
     """The workloads of the manifest whose names start with one of `prefixes`, in its order."""
     manifest = json.loads((TRUTH / "manifest.json").read_text())
     return [_workload(entry) for entry in manifest if entry["id"].startswith(prefixes)]
+
+
+def predicted_first(prefixes: tuple[str, ...] = ("",)) -> list[Workload]:
+    """The workloads of benchmarks/predicted_first whose names start with one of `prefixes`."""
+    predicted = json.loads((PREDICTED_FIRST / "predicted.json").read_text())
+    return [_first(name, record) for name, record in predicted.items() if name.startswith(prefixes)]
+
+
+def _first(name: str, record: dict[str, Any]) -> Workload:
+    measured = json.loads((PREDICTED_FIRST / "measured" / f"{name}.json").read_text())
+    words = tuple(record["argv"])
+    return Workload(name=name, words=words, measured=measured, directory=PREDICTED_FIRST, first=record)
 
 
 def _workload(entry: dict[str, Any]) -> Workload:

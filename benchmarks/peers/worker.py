@@ -1,0 +1,64 @@
+"""Asks every peer about one workload: `python -m benchmarks.peers.worker WORKLOAD SECONDS` prints answers as JSON.
+
+The script is run to its first step once; each peer then goes on from there in a fork of this process, with a time limit.
+"""
+
+import json
+import resource
+import sys
+import time
+from dataclasses import asdict, replace
+from importlib import import_module
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+
+from benchmarks.accuracy.workloads import Workload, workloads
+from benchmarks.peers.answers import Answer, RefusedError
+from benchmarks.peers.first_step import TrainingStep, first_step_of
+from benchmarks.peers.tools import PEERS
+
+
+def main(name: str, timeout_seconds: float) -> None:
+    """One object, with an answer for each peer's module, in the last line of the output."""
+    workload = next(w for w in workloads() if w.name == name)
+    step = first_step_of(workload)
+    print(json.dumps({peer.module: asdict(_forked(peer.module, workload, step, timeout_seconds)) for peer in PEERS}))
+
+
+def _forked(module: str, workload: Workload, step: TrainingStep, timeout_seconds: float) -> Answer:
+    receiver, sender = get_context("fork").Pipe(duplex=False)
+    child = get_context("fork").Process(target=_send_answer, args=(sender, module, workload, step))
+    child.start()
+    sender.close()
+    try:
+        if not receiver.poll(timeout_seconds):
+            return Answer(reason=f"no answer in {timeout_seconds:.0f} s", cpu_seconds=timeout_seconds)
+        answer: Answer = receiver.recv()
+        return replace(answer, cpu_seconds=answer.cpu_seconds + time.process_time())
+    except EOFError:
+        child.join()
+        return Answer(reason=f"crashed, signal {-(child.exitcode or 0)}")
+    finally:
+        child.kill()
+        child.join()
+
+
+def _send_answer(sender: Connection, module: str, workload: Workload, step: TrainingStep) -> None:
+    answer = _answer(module, workload, step)
+    waited_for = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = time.process_time() + waited_for.ru_utime + waited_for.ru_stime
+    sender.send(replace(answer, cpu_seconds=seconds))
+
+
+def _answer(module: str, workload: Workload, step: TrainingStep) -> Answer:
+    """Whatever the peer raises is its reason for not answering."""
+    try:
+        return Answer(predicted_bytes=import_module(f"benchmarks.peers.{module}").predict(workload, step))
+    except RefusedError as error:
+        return Answer(reason=str(error), is_applicable=error.is_applicable)
+    except Exception as error:
+        return Answer(reason=f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], float(sys.argv[2]))
