@@ -10,6 +10,9 @@ PIP_INSTALL := pip install --quiet --no-compile --disable-pip-version-check
 TORCH := torch==2.14.1 torchvision==0.29.1
 TORCH_2_13 := torch==2.13.0
 
+# The tools of `make peers`, beside MemTracker, which torch has.
+PEERS := torch-preflight==0.5.0 torch-kitsune==0.7.0 alloc==0.0.16
+
 export HF_HUB_OFFLINE := 1
 export OMP_NUM_THREADS ?= 1
 
@@ -40,8 +43,12 @@ accuracy: .venv/dev  ## Compare predictions with the GPU measurements in benchma
 	$(BIN)/python -m benchmarks.accuracy $(ARGS)
 
 .PHONY: verdicts
-verdicts: .venv/dev  ## Compare "fits or not, and where it fails" with benchmarks/truth/capped.json
+verdicts: .venv/dev  ## Compare "fits or not, and where it fails" with benchmarks/truth; writes docs/verdicts.md
 	$(BIN)/python -m benchmarks.accuracy.verdicts $(ARGS)
+
+.PHONY: peers
+peers: .venv-peers/dev  ## Ask four other tools about the same workloads in the same run; writes docs/peers.md
+	$(BIN)/python -m benchmarks.peers --python .venv-peers/bin/python $(ARGS)
 
 .PHONY: operators
 operators: .venv/dev  ## Compare single operators with what they took on a GPU; writes docs/operators.md
@@ -67,7 +74,7 @@ golden: .venv/dev  ## Take the reports as printed today for tests/golden; read t
 
 .PHONY: clean
 clean:  ## Remove the environments and what the tools left behind
-	rm -rf .venv .venv-2.13 .hypothesis .mypy_cache .pytest_cache .ruff_cache tests/actual
+	rm -rf .venv .venv-2.13 .venv-peers .hypothesis .mypy_cache .pytest_cache .ruff_cache tests/actual
 
 .venv/created .venv-2.13/created:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "peaksight needs Python 3.11: make PYTHON=...")'
@@ -81,6 +88,15 @@ clean:  ## Remove the environments and what the tools left behind
 
 .venv/dev: .venv/runtime
 	$(BIN)/$(PIP_INSTALL) --editable ".[dev]"
+	touch $@
+
+PURELIB := -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
+
+# The peers see torch and the models of .venv, which are gigabytes.
+.venv-peers/dev: .venv/dev
+	$(PYTHON) -m venv .venv-peers
+	$(BIN)/python $(PURELIB) > "$$(.venv-peers/bin/python $(PURELIB))/venv.pth"
+	.venv-peers/bin/$(PIP_INSTALL) $(PEERS)
 	touch $@
 
 .venv-2.13/dev: .venv-2.13/created pyproject.toml

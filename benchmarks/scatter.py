@@ -28,7 +28,7 @@ def render_scatter(points: Mapping[str, Iterable[tuple[int, int]]]) -> str:
 
 def _stripped(svg: str, uuid: str) -> str:
     """Without what only a script would show, and the same for the same points."""
-    return re.sub(r"<desc[^>]*>[^<]*</desc>", "", svg).replace(uuid, "scatter")
+    return re.sub(r"<(desc|script)\b.*?</\1>", "", svg, flags=re.DOTALL).replace(uuid, "scatter")
 
 
 def _place(pair: tuple[int, int]) -> tuple[float, float]:

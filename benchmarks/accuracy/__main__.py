@@ -1,4 +1,4 @@
-"""`make accuracy`: predict every measured workload, print the comparison, and write docs/accuracy.md with its picture."""
+"""`make accuracy`: predict every measured workload, print the comparison, write docs/accuracy.md and its picture."""
 
 import argparse
 import sys

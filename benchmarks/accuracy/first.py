@@ -9,9 +9,10 @@ from benchmarks.tables import table
 INTRODUCTION = """\
 ## Predicted first
 
-Scripts of kinds absent from benchmarks/truth ([benchmarks/predicted_first](../benchmarks/predicted_first/README.md)): their
-peaks were predicted and committed, then measured on the same kind of card, and stay here whatever they show. *first* is the
-error of what was committed, *now* that of today's rules, some of which were mended where these workloads showed a mistake."""
+Scripts of kinds absent from benchmarks/truth ([benchmarks/predicted_first](../benchmarks/predicted_first/README.md)):
+their peaks were predicted and committed, then measured on the same kind of card, and stay here whatever they show.
+*first* is the error of what was committed, *now* that of today's rules, some of which were mended where these workloads
+showed a mistake."""
 HEAD = ("workload", "allocated, first", "now", "reserved, first", "now")
 
 

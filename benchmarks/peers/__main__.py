@@ -1,4 +1,4 @@
-"""`make peers`: other tools and peaksight on the same workloads, in one run; writes docs/peers.md and docs/peers.svg."""
+"""`make peers`: other tools and peaksight on the same workloads, in one run; writes docs/peers.md and its picture."""
 
 import argparse
 import subprocess

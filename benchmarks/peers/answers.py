@@ -10,13 +10,14 @@ from benchmarks.accuracy.workloads import ENVIRONMENT, Workload
 from benchmarks.peers.tools import PEERS
 
 ROOT = Path(__file__).parents[2]
-SETTINGS = {"CUDA_VISIBLE_DEVICES": "", "PYTHONWARNINGS": "ignore"}
+SETTINGS = {"PYTHONPATH": str(ROOT / "src"), "CUDA_VISIBLE_DEVICES": "", "PYTHONWARNINGS": "ignore"}
 
 
 class RefusedError(Exception):
     """The peer gives no number. `is_applicable` is false where its way of asking has no words for the workload."""
 
     def __init__(self, reason: str, *, is_applicable: bool = True) -> None:
+        """`reason` in one line."""
         super().__init__(reason)
         self.is_applicable = is_applicable
 

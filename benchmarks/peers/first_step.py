@@ -1,7 +1,7 @@
 """Runs a measured script without GPU, data or its own knowledge, and hands over what it trains.
 
-Peers want a model, its optimizer and a batch in hand, where peaksight takes the script. So every script runs as it is under
-`FakeTensorMode`, on a CPU that is called `cuda`, up to the first call of its model in a training step.
+Peers want a model, its optimizer and a batch in hand, where peaksight takes the script. So every script runs as it is
+under `FakeTensorMode`, on a CPU that is called `cuda`, up to the first call of its model in a training step.
 """
 
 import os

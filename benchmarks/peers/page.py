@@ -16,14 +16,15 @@ from peaksight.units import GIB
 INTRODUCTION = """\
 # Beside the peers
 
-Written by `make peers`: every workload of benchmarks/truth, predicted by peaksight and by four other tools in the same run,
-without a GPU, and compared with what one did.
+Written by `make peers`: every workload of benchmarks/truth, predicted by peaksight and by four other tools in the same
+run, without a GPU, and compared with what one did.
 
 - Measured: {device}, torch {measured_torch}.
 - Predicted on {today}: torch {torch}, peaksight with `--torch {rules}`, {versions}.
-- Each tool is used as its own documentation says, one process a workload. An error is (predicted - measured) / measured.
-- peaksight takes the script. The others want a model and a batch in hand, which are taken from the script where it first
-  calls its model, as fake tensors."""
+- Each tool is used as its own documentation says, in a process of its own for each workload. An error is
+  (predicted - measured) / measured.
+- peaksight takes the script. The others want a model and a batch in hand, which are taken from the script where it
+  first calls its model, as fake tensors. *CPU seconds* are medians, with the imports of the script's libraries."""
 
 OURS = ("peaksight, allocated", "peaksight, reserved")
 
@@ -120,6 +121,8 @@ def _summary(results: Results) -> str:
 def _summary_row(name: str, pairs: Pairs, seconds: str) -> tuple[str, ...]:
     errors = {workload: predicted / measured - 1 for workload, (measured, predicted) in _answered(pairs)}
     sizes = [abs(error) for error in errors.values()]
+    if not errors:
+        return name, f"0 of {len(pairs)}", "", "", "", "", seconds
     worst = max(errors, key=lambda workload: abs(errors[workload]))
     within = [f"{sum(size <= bound for size in sizes)}" for bound in (0.02, 0.1)]
     answers = f"{len(errors)} of {len(pairs)}"

@@ -30,8 +30,8 @@ PEERS = (
         package="torch-preflight",
         measured="peak_reserved",
         use="`torch-preflight estimate --model` with the settings of the script, where the tool has the architecture "
-        "that the script names; else `VRAMGuard` with model, optimizer and batch. Its projection less its CUDA context is "
-        "compared with reserved, as `VRAMGuard.accuracy` does.",
+        "that the script names; else `VRAMGuard` with model, optimizer and batch. Its projection less its CUDA context "
+        "is compared with reserved, as `VRAMGuard.accuracy` does.",
     ),
     Peer(
         module="kitsune",

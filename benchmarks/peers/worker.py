@@ -1,6 +1,6 @@
 """Asks every peer about one workload: `python -m benchmarks.peers.worker WORKLOAD SECONDS` prints answers as JSON.
 
-The script is run to its first step once; each peer then goes on from there in a fork of this process, with a time limit.
+The script is run to its first step once; each peer goes on from there in a fork of this process, with a time limit.
 """
 
 import json
