@@ -7,6 +7,8 @@ from peaksight.records import Check, OomMessage
 from peaksight.units import GIB, MIB, format_bytes
 
 NEAR_MISS_BYTES = 64 * MIB
+# What the driver may need beside a new segment, for its pages and tables.
+DRIVER_SLACK_BYTES = 32 * MIB
 
 
 def check_message(message: OomMessage) -> list[Check]:
@@ -19,6 +21,7 @@ def check_message(message: OomMessage) -> list[Check]:
         *_card(account),
         *_own(account),
         *_caps(message),
+        *_program(message),
     ]
 
 
@@ -55,8 +58,11 @@ def _request(message: OomMessage) -> Iterator[Check]:
 
 def _shortage(asked: str, requested: int, free: int) -> Check:
     missing = requested - free
+    if missing <= 0:
+        text = f"{asked} asked, {format_bytes(free)} free: full, for the driver needs some MiB more than a segment."
+        return Check(name="shortage", text=text, holds=True)
     near = "a near miss, by " if missing <= NEAR_MISS_BYTES < requested else "short by "
-    text = f"{asked} asked, {format_bytes(free)} free: {near}{format_bytes(max(missing, 0))}."
+    text = f"{asked} asked, {format_bytes(free)} free: {near}{format_bytes(missing)}."
     return Check(name="shortage", text=text, holds=True)
 
 
@@ -80,7 +86,7 @@ def is_plain_shortage(message: OomMessage) -> bool:
     if message.requested_bytes is None or message.free_bytes is None:
         return True
     margin = sum(figure.margin_bytes for name in ("requested", "free") if (figure := message.figure(name)))
-    return message.requested_bytes > message.free_bytes - margin - 2 * MIB
+    return message.requested_bytes > message.free_bytes - margin - DRIVER_SLACK_BYTES
 
 
 def _pool(message: OomMessage) -> Iterator[Check]:
@@ -160,6 +166,19 @@ def _caps(message: OomMessage) -> Iterator[Check]:
         f"{'>' if over else '<'} {format_bytes(limit)} allowed."
     )
     yield Check(name="limit", text=text, holds=over)
+
+
+def _program(message: OomMessage) -> Iterator[Check]:
+    """What a compiled program holds: arguments, results and temporaries."""
+    total = message.figure("program")
+    names = {"parameters": "arguments", "constants": "constants", "live_out": "results", "temporaries": "temporaries"}
+    parts = {words: figure for name, words in names.items() if (figure := message.figure(name)) and figure.bytes}
+    if message.dialect != "xla-buffer-assignment" or not total or not total.bytes or not parts:
+        return
+    shown = " + ".join(f"{figure.printed} {words}" for words, figure in parts.items())
+    text = f"{shown} = {total.printed}, what the program needs beside everything else on the device."
+    holds = abs(sum(figure.bytes or 0 for figure in parts.values()) - total.bytes) <= 0.02 * total.bytes
+    yield Check(name="program", text=text, holds=holds)
 
 
 def check_all(messages: tuple[OomMessage, ...]) -> list[Check]:

@@ -52,7 +52,7 @@ def _device(message: OomMessage) -> str:
     rank = f" of rank {message.rank}" if message.rank is not None else ""
     if message.device.isdigit():
         return f"Card {message.device}{rank}"
-    return f"The device{rank}" if not message.device else f"{message.device}{rank}"
+    return f"The device{rank}" if not message.device else f"The device's {message.device}{rank}"
 
 
 def _where(message: OomMessage) -> str:

@@ -13,7 +13,8 @@ _FRAMES = (
     ),
     re.compile(r"^[\u2502|]\s(?P<path>\S[^\n\u2502]{0,300}\.py):(?P<line>\d{1,7}) in (?P<function>[\w<>]{1,80})", re.M),
     re.compile(
-        r"^(?P<path>\S{1,300}\.py|<ipython-input-\S{1,60}>) in (?P<function>[\w<>]{1,80})\([^\n]{0,200}\n"
+        r"^\[?(?P<path>[^\s\]]{1,300}\.py"
+        r"|<ipython-input-\S{1,60}>)(?:\]\(\S{1,80}\))? in (?P<function>[\w<>]{1,80})\([^\n]{0,200}\n"
         r"(?:[^\n]{0,200}\n){0,4}?-{1,6}>\s?(?P<line>\d{1,7})(?P<code>[^\n]{0,300})",
         re.M,
     ),
@@ -32,7 +33,8 @@ _PHASES = (
     (Phase.SAVE, re.compile(r"save_pretrained|_save_checkpoint|save_checkpoint|_save\b|(?<!load_)state_dict\b"
     r"|torch\.save|gather_full")),
     (Phase.EVALUATION, re.compile(
-        r"evaluat|prediction_step|prediction_loop|validat|\bpredict\b|nested_concat|pad_across_processes|test_epoch"
+        r"evaluat|prediction_step|prediction_loop|validat|\bpredict\b|nested_concat|pad_across_processes"
+        r"|pad_and_concatenate|test_epoch"
         r"|\beval_|run_eval"
     )),
     (Phase.OPTIMIZER, re.compile(r"_init_group|optimizer_step|exp_avg|_single_tensor_|_multi_tensor_|[/\\]optim[/\\]"

@@ -71,6 +71,26 @@ def test_the_first_cause_of_a_text(kind, text):
     assert kinds(text)[0] == kind
 
 
+STACKS = [
+    ("eval-predictions-accumulated", "transformers/trainer.py", "evaluation_loop", "nested_concat(preds, logits)"),
+    ("fp32-logits-large-vocab", "transformers/loss_utils.py", "ForCausalLMLoss", "logits = logits.float()"),
+    ("fp32-logits-large-vocab", "torch/nn/functional.py", "cross_entropy", "torch._C._nn.cross_entropy_loss("),
+    ("attention-scores-quadratic", "bert/modeling_bert.py", "forward", "attention_scores = torch.matmul(query, key)"),
+    ("optimizer-state-first-step", "torch/optim/adamw.py", "_init_group", "state['exp_avg_sq'] = zeros_like("),
+    ("optimizer-foreach-intermediates", "torch/optim/adamw.py", "_multi_tensor_adamw", "torch._foreach_sqrt(sqs)"),
+    ("model-state-too-big", "accelerate/utils/modeling.py", "set_module_tensor_to_device", "value.to(device)"),
+    ("save-time-state-dict", "transformers/trainer.py", "_save_checkpoint", "self.save_model(output_dir)"),
+]
+
+
+@pytest.mark.parametrize(("kind", "path", "function", "code"), STACKS, ids=lambda value: value[-24:])
+def test_the_innermost_lines_of_the_stack_decide(kind, path, function, code):
+    """What allocates is named there; a full card alone would leave it open."""
+    frame = f'File "/venv/lib/python3.11/site-packages/{path}", line 9, in {function}\n    {code}\n'
+
+    assert kinds(f"Traceback (most recent call last):\n  {frame}{parens()}")[0] == kind
+
+
 NOT = [
     ("loss-accumulated-with-graph", f"    running_loss += loss.item()\n{parens()}"),
     ("fragmentation", parens(allocated="12.00", reserved="22.00", asked="14.00 GiB")),

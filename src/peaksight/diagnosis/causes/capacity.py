@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from peaksight.diagnosis.accounts import USUAL_OUTSIDE_BYTES
 from peaksight.diagnosis.arithmetic import is_plain_shortage
 from peaksight.diagnosis.rules import Case, Finding
-from peaksight.records import Cause, Confidence, Memory
+from peaksight.records import Cause, Confidence, Memory, Phase
 from peaksight.units import GIB, MIB, format_bytes
 
 CERTAIN, LIKELY, POSSIBLE = Confidence
@@ -13,7 +13,10 @@ CERTAIN, LIKELY, POSSIBLE = Confidence
 # A request of which nothing real could be: 64 cards, or what PyTorch itself calls more than an exabyte.
 _ABSURD_CARDS = 64
 _FRAGMENTED_SHARE = 0.3
+_NOTABLE_SHARE = 0.1
 _FULL_SHARE = 0.85
+# Phases in which a batch's activations are gone, or not yet there.
+_NO_ACTIVATIONS = {Phase.INIT, Phase.OPTIMIZER, Phase.SAVE}
 
 
 def absurd_size(case: Case) -> Iterator[Finding]:
@@ -156,6 +159,8 @@ def fragmentation(case: Case) -> Iterator[Finding]:
     if idle + free < asked or not is_plain_shortage(message) or idle < 64 * MIB:
         return
     share = idle / reserved
+    if share < _NOTABLE_SHARE:
+        return
     is_much = share >= _FRAGMENTED_SHARE and idle >= asked * 0.9 and idle >= GIB // 2
     yield Finding(
         Cause(
@@ -222,9 +227,9 @@ def this_job_fills_card(case: Case) -> Iterator[Finding]:
 def model_and_activations(case: Case) -> Iterator[Finding]:
     """The everyday case, where nothing more special is known: activations grow with the batch."""
     message = case.message
-    if message is None or message.memory is not Memory.DEVICE or message.is_warning:
+    if message is None or message.memory is not Memory.DEVICE or message.phase in _NO_ACTIVATIONS:
         return
-    if message.phase in {"forward", "backward"} or message.allocated_bytes is not None:
+    if message.phase in {Phase.FORWARD, Phase.BACKWARD} or message.allocated_bytes is not None:
         yield Finding(
             Cause(
                 kind="activations-batch",

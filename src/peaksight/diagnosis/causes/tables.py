@@ -40,4 +40,23 @@ def _extra(device: str, small: list[ProcessUse], own: list[ProcessUse]) -> Cause
     )
 
 
-RULES = (extra_contexts,)
+def held_by_nobody(case: Case) -> Iterator[Finding]:
+    """The card is in use, and nvidia-smi lists no process: it is in another container, or dead and not gone."""
+    if case.failures or case.of_dialect("nvidia-smi-processes"):
+        return
+    for card in case.of_dialect("nvidia-smi-card"):
+        used, capacity = card.figure("used"), card.figure("capacity")
+        if used and capacity and used.bytes and capacity.bytes and used.bytes > 0.1 * capacity.bytes:
+            cause = Cause(
+                kind="other-process-holds-card",
+                title="Memory of the card is held by a process that is not listed: in another container, or a zombie",
+                confidence=Confidence.LIKELY,
+                evidence=(f"{used.printed} of {capacity.printed} in use, and no process in the table",),
+                try_first="fuser -v /dev/nvidia*, and end what is left over; outside the container nvidia-smi "
+                "lists it.",
+            )
+            yield Finding(cause, 50)
+            return
+
+
+RULES = (extra_contexts, held_by_nobody)
