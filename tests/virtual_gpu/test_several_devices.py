@@ -134,6 +134,30 @@ class TestMemory:
         assert [4 * MIB, 2 * MIB] == allocated()
         assert [] == requested(births)
 
+    @pytest.mark.parametrize(
+        ("make", "beside"),
+        [
+            (lambda x: x.to("cuda:1"), ([], [])),
+            (lambda x: x.t().to("cuda:1"), ([], [])),
+            (lambda x: x.half().to("cuda:1", torch.float32), ([4 * MIB], [])),
+            (lambda x: x[:, :512].to("cuda:1"), ([2 * MIB], [])),
+            (lambda x: torch.empty(1024, 1024, device="cuda:1").t().copy_(x), ([], [4 * MIB])),
+            (lambda x: torch.empty(1024, 1024, device="cuda:1").copy_(x[0].half()), ([4096, 4 * MIB], [])),
+        ],
+    )
+    def test_copies_between_cards_without_peer_access(self, make, beside):
+        """GeForce cards send contiguous data only: the rest is cast and put together before, on the first card."""
+        with card_of("rtx-4090", num_gpus=2) as gpu:
+            x = torch.ones(1024, 1024, device="cuda:0")
+            make(x)
+            taken = [
+                [b.requested_bytes for b in ledger.births if b.role is Role.WORKSPACE] for ledger in gpu.devices.ledgers
+            ]
+
+            assert not torch.cuda.can_device_access_peer(0, 1)
+
+        assert beside == tuple(taken)
+
     def test_peaks_and_cache_of_each(self, two_gpus):
         """Statistics are those of the device that is asked for; `empty_cache` is for all."""
         for device in (0, 1):

@@ -8,6 +8,7 @@ from peaksight.gpus import Card
 from peaksight.virtual_gpu.approximations import Approximations
 from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.kernels.outside import OutsideMemory
+from peaksight.virtual_gpu.kernels.peer_copies import pass_through
 from peaksight.virtual_gpu.kernels.temporaries import KernelCall
 from peaksight.virtual_gpu.kernels.workspaces import CublasWorkspaces, Workspaces
 from peaksight.virtual_gpu.memory.devices import Devices
@@ -24,6 +25,8 @@ class HiddenMemory:
         self, devices: Devices, card: Card, rules: DeviceRules, failed: LibraryFailed, approximations: Approximations
     ) -> None:
         """Nothing is taken yet; `failed` raises, or returns when the card has what a library asked for after all."""
+        self._ledgers = devices.ledgers
+        self._copies_in_pieces = len(self._ledgers) > 1 and not card.has_peers
         self._workspaces = [Workspaces(each, CublasWorkspaces(rules, each), approximations) for each in devices.ledgers]
         self._outside = [
             OutsideMemory(card, rules, each.take_outside, partial(failed, each), approximations.note)
@@ -38,3 +41,5 @@ class HiddenMemory:
             self._outside[device].before_launch(call, in_backward)
 
         self._workspaces[device].take(call, in_backward, launch)
+        if self._copies_in_pieces:
+            pass_through(call, self._ledgers)
