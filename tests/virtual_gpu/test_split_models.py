@@ -71,6 +71,15 @@ class TestPipeline:
         with pytest.raises(RuntimeError, match=r"Expected all tensors to be on the same device.* cuda:0 and cuda:1!"):
             mix(torch.ones(4, 4, device="cuda:0"), torch.ones(4, 4, device="cuda:1"))
 
+    @pytest.mark.parametrize("device", ["cuda:0", "cpu"])
+    def test_indices_come_from_the_host_or_the_same_device(self, two_gpus, device):
+        """As ATen says it."""
+        tensor, index = torch.ones(4, 4, device=device), torch.zeros(2, dtype=torch.long)
+
+        assert device == str(tensor[index].device)
+        with pytest.raises(RuntimeError, match=rf"indices should be either on cpu .* \({device}\)"):
+            tensor[index.to("cuda:1")]
+
 
 class TestTraining:
     """Optimizers, clipping and scaling take the parameters of each card together."""

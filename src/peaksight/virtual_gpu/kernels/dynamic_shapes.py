@@ -16,7 +16,7 @@ def shape_rules() -> dict[str, Callable]:
     return {
         "aten::nonzero": _nonzero,
         "aten::masked_select": _masked_select,
-        "aten::index.Tensor": _index,
+        "aten::index.Tensor": _index_on_one_device,
         "aten::index_put": _index,
         "aten::index_put_": _index_put,
         "aten::_index_put_impl_": lambda mode, run, args, kwargs: args[0],
@@ -65,6 +65,15 @@ def _index(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
     tensor, indices, *rest = args
     indices = [index for mask in indices for index in _as_vectors(mode, mask)]
     return run((tensor, indices, *rest), kwargs)
+
+
+def _index_on_one_device(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+    """`check_indices_on_cpu_or_selfdevice` in ATen/native/TensorAdvancedIndexing.cpp."""
+    device = args[0].device
+    if any(index is not None and index.device.type != "cpu" and index.device != device for index in args[1]):
+        message = "indices should be either on cpu or on the same device as the indexed tensor"
+        raise RuntimeError(f"{message} ({device})")
+    return _index(mode, run, args, kwargs)
 
 
 def _index_put(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
