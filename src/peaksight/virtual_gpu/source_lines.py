@@ -44,14 +44,18 @@ class _File(NamedTuple):
     name: str
 
 
-class _Files(dict[str, _File | None]):
-    """What is known of each file, from the first time that it is asked for."""
+# Of globals without a file, only the code can tell.
+_UNNAMED = _File(True, "")
+
+
+class _Files(dict[str | None, _File | None]):
+    """What is known of each file, from the first time that it is asked for; nothing tells of code without one."""
 
     def __init__(self, classify: Callable[[str], _File | None]) -> None:
         self._classify = classify
 
-    def __missing__(self, filename: str) -> _File | None:
-        self[filename] = file = self._classify(filename)
+    def __missing__(self, filename: str | None) -> _File | None:
+        self[filename] = file = _UNNAMED if filename is None else self._classify(filename)
         return file
 
 
@@ -79,21 +83,27 @@ class SourceLines:
         engine = None
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
-            engine = frame if frame.f_code is ENGINE else engine
+            engine = frame if frame.f_code is ENGINE.__code__ else engine
             frame = frame.f_back
         return self._above(engine).source
 
     def _above(self, frame: FrameType | None) -> Lines:
+        """The lines of `frame` and its callers.
+
+        Each look at `f_code` calls the audit hook, so that it is taken only where the file of the globals matters.
+        """
         library, in_backward, files = "", False, self._files
         while frame is not None:
-            code = frame.f_code
-            if code is ENGINE:
+            names = frame.f_globals
+            if names is ENGINE.__globals__ and frame.f_code is ENGINE.__code__:
                 in_backward = True
-            file = files[code.co_filename]
-            if file is not None:
-                if file.is_own:
+            file = files[names.get("__file__")]
+            if file is not None and (file.is_own or not library):
+                file = files[frame.f_code.co_filename]
+                if file is not None and file.is_own:
                     return Lines(f"{file.name}:{frame.f_lineno}", library, in_backward)
-                library = library or f"{file.name}:{frame.f_lineno}"
+                if file is not None:
+                    library = library or f"{file.name}:{frame.f_lineno}"
             frame = frame.f_back
         return Lines("", library, in_backward)
 

@@ -242,7 +242,7 @@ def swap(first: torch.Tensor, second: torch.Tensor) -> None:
 # How often the first of an operator's `args` is counted when only the caller in C++ holds it: the tensor, its storage,
 # and its Python object, as `is_last_reference` sees them.
 LAST_REFERENCE = (4, 2, 4)
-ENGINE = torch.autograd.graph._engine_run_backward.__code__
+ENGINE = torch.autograd.graph._engine_run_backward
 
 
 def is_last_reference(args: tuple) -> bool:
@@ -257,7 +257,7 @@ def called_by_engine(dispatching: frozenset[str]) -> bool:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename in dispatching:
         frame = frame.f_back
-    return frame is not None and frame.f_code is ENGINE
+    return frame is not None and frame.f_code is ENGINE.__code__
 
 
 # What FakeTensorMode raises for an operator without a fake kernel, and what its attempts to run the real one end in.

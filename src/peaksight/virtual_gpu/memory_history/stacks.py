@@ -30,7 +30,7 @@ def current_stack() -> Stack:
     frame: FrameType | None = sys._getframe(1)
     in_own_thread = torch.autograd.is_multithreading_enabled()
     running: list[tuple[CodeType, int]] = []
-    while frame is not None and not (frame.f_code is ENGINE and in_own_thread):
+    while frame is not None and not (frame.f_code is ENGINE.__code__ and in_own_thread):
         running.append((frame.f_code, frame.f_lineno))
         frame = frame.f_back
     running.reverse()

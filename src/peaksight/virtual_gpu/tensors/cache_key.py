@@ -19,6 +19,8 @@ def cache_key(func: Any, args: Iterable[Any], kwargs: dict[str, Any]) -> tuple:
     if kwargs:
         parts.extend(kwargs)
         _describe(kwargs.values(), parts)
+    if getattr(func, "is_view", True):  # another result is at the start of its storage, wherever its sources are
+        parts += [tensor.storage_offset() for tensor in args if isinstance(tensor, FakeTensor)]
     return tuple(parts)
 
 
@@ -45,7 +47,6 @@ def _describe_tensor(tensor: FakeTensor, parts: list[Any]) -> None:
         dtype,
         tensor.shape,
         tensor.stride(),
-        tensor.storage_offset(),
         tensor.fake_device,
         tensor.requires_grad,
         dtype.is_complex and tensor.is_conj(),
