@@ -20,7 +20,7 @@ def parse_figure(name: str, printed: str, *, unit_bytes: int | None = None) -> F
     match = _SIZE.match(printed.strip())
     if match is None:
         return None
-    unit = unit_bytes or 1 << (10 * _POWERS.get(match[2][:1].lower(), 0))
+    unit = 1 << (10 * _POWERS.get(match[2][:1].lower(), 0)) if match[2] else unit_bytes or 1
     digits = match[1].replace(",", "")
     try:
         num_bytes = round(Decimal(digits) * unit)

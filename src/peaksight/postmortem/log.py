@@ -46,6 +46,7 @@ def read_log(stream: BinaryIO, source: str) -> LogEvidence:
         shapes=tuple(dict.fromkeys(shape for text in texts for shape in find_shapes(text))),
         claims=claims,
         claim_checks=claim_checks,
+        samples=tuple(kept.samples),
         first_failing_rank=_first_rank(texts, messages),
         command=find_command(texts),
     )

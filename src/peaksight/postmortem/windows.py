@@ -7,6 +7,8 @@ from typing import BinaryIO
 
 from peaksight.postmortem.dialects import DIALECTS
 from peaksight.postmortem.grammar import Dialect
+from peaksight.postmortem.growth import find_samples
+from peaksight.records import MemorySample
 
 BLOCK_BYTES = 1 << 20
 # Tracebacks stand before a message, the rest of it and what the launcher says stand behind.
@@ -34,7 +36,10 @@ class Window:
 
 @dataclass(slots=True, kw_only=True)
 class Windows:
-    """What is kept of a log: its `head`, the `first` and `last` windows with failures, and some `warnings`."""
+    """What is kept of a log: its `head`, the `first` and `last` windows with failures, and some with `warnings` only.
+
+    `samples` are lines that tell the memory of a step.
+    """
 
     head: str = ""
     first: list[Window] = field(default_factory=list)
@@ -43,6 +48,7 @@ class Windows:
     num_bytes: int = 0
     num_lines: int = 0
     num_hits_passed: int = 0
+    samples: list[MemorySample] = field(default_factory=list)
 
     def in_order(self) -> list[Window]:
         """Every window kept, as they stand in the log."""
@@ -73,6 +79,7 @@ def read_windows(stream: BinaryIO) -> Windows:
         end = len(buffer) - (AFTER_BYTES if block else 0)
         if end > scanned:
             _keep(buffer, scanned, end, line, kept)
+            kept.samples += find_samples(buffer[scanned:end])
             scanned = end
         cut = max(scanned - BEFORE_BYTES, 0)
         line += buffer.count(b"\n", 0, cut)

@@ -84,6 +84,14 @@ class OomMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemorySample:
+    """Memory in use at a step, as a training log prints it."""
+
+    step: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Clue:
     """Words in the log that point to a mechanism: `slug` names it, `quote` is the line."""
 
@@ -159,6 +167,7 @@ class LogEvidence:
     shapes: tuple[tuple[int, ...], ...] = ()
     claims: tuple[Claim, ...] = ()
     claim_checks: tuple[Check, ...] = ()
+    samples: tuple[MemorySample, ...] = ()
     first_failing_rank: int | None = None
     command: str = ""
 

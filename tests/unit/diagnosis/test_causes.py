@@ -133,3 +133,20 @@ def test_a_size_that_nothing_fits_exactly():
 def test_no_shape_is_read_out_of_a_whole_segment():
     """2 and 20 MiB are segments for any small tensor."""
     assert read(f"x [1024, 512] fp32\n{parens(asked='2.00 MiB')}").fits == ()
+
+
+def training_log(bytes_at):
+    lines = [f"step {step}: loss 2.0 memory {bytes_at(step):.2f} GB" for step in range(0, 4000, 10)]
+    return "\n".join(lines) + f"\n{parens()}\n"
+
+
+def test_memory_that_grows_from_step_to_step():
+    """The log prints it, and it climbs all along."""
+    assert kinds(training_log(lambda step: 8 + step / 400))[0] == "memory-grows-over-steps"
+
+
+def test_memory_that_grows_only_at_the_start():
+    """State and caches, as in every run: no leak."""
+    causes = read(training_log(lambda step: 8 + min(step, 100) / 100)).causes
+
+    assert all(cause.kind != "memory-grows-over-steps" or cause.confidence == "possible" for cause in causes)

@@ -1,10 +1,11 @@
 """The rules: one function a cause. Each reads records only and yields nothing where they do not say enough."""
 
-from peaksight.diagnosis.causes import capacity, graphs, host, libraries, tables, tensors, words, xla
+from peaksight.diagnosis.causes import capacity, graphs, host, libraries, pieces, tables, tensors, words, xla
 from peaksight.diagnosis.rules import Rule
 
 RULES: tuple[Rule, ...] = (
     *capacity.RULES,
+    *pieces.RULES,
     *tensors.RULES,
     *libraries.RULES,
     *host.RULES,

@@ -1,6 +1,7 @@
 """Causes that the moment of the failure shows: the first step or a late one, and the phase."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from peaksight.diagnosis.rules import Case, Finding, quoted
 from peaksight.records import Cause, Confidence, Memory, Phase
@@ -8,6 +9,9 @@ from peaksight.units import format_bytes
 
 CERTAIN, LIKELY, POSSIBLE = Confidence
 _LATE_STEPS = 50
+# The first steps make state and fill caches: they grow in every run.
+_WARM_UP_SAMPLES = 2
+_FEW_SAMPLES = 6
 
 
 def late_failure(case: Case) -> Iterator[Finding]:
@@ -29,6 +33,29 @@ def late_failure(case: Case) -> Iterator[Finding]:
             try_first=advice,
         )
         yield Finding(cause, weight)
+
+
+def growing_memory(case: Case) -> Iterator[Finding]:
+    """The log prints memory with its steps, and it climbs all along."""
+    samples = sorted(case.evidence.samples, key=lambda sample: sample.step)[_WARM_UP_SAMPLES:]
+    if len(samples) < _FEW_SAMPLES or not case.is_device:
+        return
+    climbs = sum(later.bytes >= earlier.bytes for earlier, later in pairwise(samples))
+    first, last = samples[0], samples[-1]
+    middle = samples[len(samples) // 2]
+    if climbs < 0.8 * (len(samples) - 1) or last.bytes < 1.1 * middle.bytes or middle.bytes < 1.05 * first.bytes:
+        return
+    cause = Cause(
+        kind="memory-grows-over-steps",
+        title="Memory grows from step to step: something keeps the tensors of earlier ones",
+        confidence=LIKELY,
+        evidence=(
+            f"{format_bytes(first.bytes)} at step {first.step}, {format_bytes(middle.bytes)} at step {middle.step}, "
+            f"{format_bytes(last.bytes)} at step {last.step}",
+        ),
+        try_first="Look for lists, sums and attributes that keep tensors with their graph; .item() or detach() them.",
+    )
+    yield Finding(cause, 64)
 
 
 def evaluation_failure(case: Case) -> Iterator[Finding]:
@@ -115,4 +142,4 @@ def private_pools(case: Case) -> Iterator[Finding]:
     yield Finding(cause, 43)
 
 
-RULES = (saving_phase, private_pools, late_failure, evaluation_failure, optimizer_phase, loading_phase)
+RULES = (saving_phase, private_pools, growing_memory, late_failure, evaluation_failure, optimizer_phase, loading_phase)

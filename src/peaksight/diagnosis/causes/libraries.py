@@ -137,6 +137,20 @@ def taken_at_start(case: Case) -> Iterator[Finding]:
     yield Finding(cause, 52)
 
 
+def serving_engine(case: Case) -> Iterator[Finding]:
+    """vLLM finds too little memory for its KV cache, which it takes up front."""
+    found = case.of_dialect("vllm")
+    if found:
+        cause = Cause(
+            kind="serving-engine-preallocates",
+            title="The inference engine takes its KV cache up front, and what is left of the card is too little for it",
+            confidence=LIKELY,
+            evidence=(f"line {found[0].line}: {found[0].text[:120]}",),
+            try_first="Free the card first, lower max_model_len, or set gpu_memory_utilization to what is really free.",
+        )
+        yield Finding(cause, 56)
+
+
 def kernel_resources(case: Case) -> Iterator[Finding]:
     """A kernel asks for more shared memory than a multiprocessor has: no lack of GPU memory."""
     found = case.of_dialect("triton-resources")
@@ -190,6 +204,7 @@ RULES = (
     pinned_memory,
     bare_error,
     taken_at_start,
+    serving_engine,
     kernel_resources,
     allocator_pressure,
     peak_over_current,

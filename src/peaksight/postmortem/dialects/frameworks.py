@@ -7,6 +7,7 @@ from math import prod
 from peaksight.postmortem.figures import SIZE
 from peaksight.postmortem.grammar import Dialect, with_field
 from peaksight.records import Figure, Memory, OomMessage
+from peaksight.units import GIB
 
 _ELEMENT_BYTES = {
     "float": 4,
@@ -78,7 +79,7 @@ CUPY = Dialect(
     name="cupy",
     framework="CuPy",
     memory=Memory.DEVICE,
-    start=re.compile(r"Out of memory allocating [\d,]+ bytes"),
+    start=re.compile(r"Out of memory allocating [\d,]+ bytes(?=\s*\(allocated so far)"),
     needles=("out of memory allocating",),
     clauses=(
         ("requested", re.compile(r"allocating\s+([\d,]+ bytes)")),
@@ -135,7 +136,29 @@ VLLM = Dialect(
         ("free", re.compile(r"Free memory on device \S*\s?\(([\d.]+)/[\d.]+ GiB\)")),
         ("available", re.compile(rf"available KV cache memory\s*\(({SIZE})\)")),
     ),
-    unit_bytes=None,
+    unit_bytes=GIB,
+)
+
+MINDSPORE = Dialect(
+    name="mindspore",
+    framework="MindSpore",
+    memory=Memory.DEVICE,
+    start=re.compile(r"memory isn't enough and alloc failed"),
+    needles=("memory isn't enough",),
+    clauses=(("requested", re.compile(r"alloc size:\s*(\d+B)")),),
+)
+
+INFERENCE = Dialect(
+    name="inference-runtime",
+    framework="ONNX Runtime or TensorRT",
+    memory=Memory.DEVICE,
+    start=re.compile(
+        r"Failed to allocate memory for requested buffer of size \d+"
+        r"|Requested amount of GPU memory \(\d+ bytes\) could not be allocated"
+        r"|Error allocating \d+ bytes of device memory"
+    ),
+    needles=("requested buffer of size", "could not be allocated", "bytes of device memory"),
+    clauses=(("requested", re.compile(r"(?:buffer of size|GPU memory \(|allocating) ?(\d+)")),),
 )
 
 TRITON = Dialect(
@@ -151,5 +174,6 @@ TRITON = Dialect(
 )
 
 DIALECTS = (
-    TENSORFLOW, TENSORFLOW_DRIVER, PADDLE, CUPY, RMM, CACHE_FLUSHES, DEEPSPEED_USAGE, VLLM, TRITON,
+    TENSORFLOW, TENSORFLOW_DRIVER, PADDLE, CUPY, RMM, CACHE_FLUSHES, DEEPSPEED_USAGE, VLLM, MINDSPORE, INFERENCE,
+    TRITON,
 )  # fmt: skip

@@ -124,7 +124,8 @@ BARE = Dialect(
         r"(?:CUDA|HIP) (?:driver )?error: out of memory|CUDA out of memory(?! occurred)(?!\. Tried)"
         r"|cudaErrorMemoryAllocation|hipErrorOutOfMemory|CUDA error 2 \(?out of memory"
         r"|cudaMalloc(?: retry)? failed: out of memory|Error out of memory at line \d+ in file"
-        r"|PaddleCheckError: out of memory|CUDA Runtime Error:? (?:\(2\) )?out of memory"
+        r"|PaddleCheckError: out of memory|cudaSuccess \(2 vs\. 0\)\s+out of memory|CUDA: out of memory"
+        r"|CUDA Runtime Error:? (?:\(2\) )?out of memory"
         r"|(?<=RuntimeError: )out of memory"
     ),
     needles=("out of memory", "cudaerrormemoryallocation", "hiperroroutofmemory"),

@@ -46,7 +46,8 @@ BFC_NAMES = (
 
 
 def _prefer_printed(message: OomMessage) -> OomMessage:
-    """`85.87GiB (rounded to 92198188544)`: keep the printed words beside the exact bytes."""
+    """`85.87GiB (rounded to 92198188544)`: keep the printed words beside the exact bytes; some are no failures."""
+    message = replace(message, is_warning="this is not a failure" in message.text)
     printed = re.search(rf"trying to allocate\s+({SIZE})", message.text)
     if not printed:
         return message
@@ -96,13 +97,14 @@ EXHAUSTED = Dialect(
     framework="XLA",
     memory=Memory.DEVICE,
     start=re.compile(
-        r"Out of memory while trying to allocate \d|RESOURCE_EXHAUSTED: Failed to allocate request"
+        r"Out of memory while trying to allocate \d|Out of memory allocating \d+ bytes"
+        r"|RESOURCE_EXHAUSTED: Failed to allocate request"
         r"|RESOURCE_EXHAUSTED: (?!Out of memory while|XLA:TPU|Failed|TPU|.{0,60}Ran out of memory in memory space)"
         r"(?=.{0,80}(?:[Mm]emory|OOM|alloc))"
     ),
-    needles=("out of memory while trying", "resource_exhausted"),
+    needles=("out of memory while trying", "out of memory allocating", "resource_exhausted"),
     clauses=(
-        ("requested", re.compile(r"trying to allocate\s+([\d,]+\s*bytes)")),
+        ("requested", re.compile(r"(?:trying to allocate|memory allocating)\s+([\d,]+\s*bytes)")),
         ("requested", re.compile(rf"Failed to allocate request for\s+{SIZE}\s*\((\d+B)\)")),
         ("requested", re.compile(rf"[Aa]ttempting to (?:allocate|reserve)\s+({SIZE})")),
         ("free", re.compile(rf"There (?:are|is)\s+({SIZE})\s+free")),
