@@ -45,7 +45,11 @@ def test_several_logs(peaksight, tmp_path):
 
 def test_a_log_without_memory(peaksight, tmp_path):
     """One sentence and exit 2."""
-    (tmp_path / "train.log").write_text("step 1 loss 2.3\n" * 1000)
+    words = (
+        "model = AutoModel.from_pretrained(name)\nuse_cache: true\nlora attention cross_entropy "
+        "resume_from_checkpoint\n"
+    )
+    (tmp_path / "train.log").write_text(words + "step 1 loss 2.3 eval torchmetrics\n" * 1000)
     done = peaksight("read", "train.log")
 
     assert done.returncode == 2

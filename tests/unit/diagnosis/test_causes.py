@@ -96,6 +96,7 @@ NOT = [
     ("fragmentation", parens(allocated="12.00", reserved="22.00", asked="14.00 GiB")),
     ("other-process-holds-card", parens()),
     ("host-oom-kill", f"{parens()}\ntorch.distributed.elastic: failed (exitcode: 1) local_rank: 0 (pid: 1)"),
+    ("host-oom-kill", f"{parens()}\nRuntimeError: DataLoader worker (pid(s) 7) exited unexpectedly"),
     ("retain-graph", "retain_graph=True\n" + "step\n" * 500 + parens()),
 ]
 

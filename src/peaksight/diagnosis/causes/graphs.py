@@ -61,9 +61,9 @@ def growing_memory(case: Case) -> Iterator[Finding]:
 def evaluation_failure(case: Case) -> Iterator[Finding]:
     """It failed in the evaluation: its batch, its outputs, or graphs that nobody needs."""
     clue = case.clue("evaluates")
-    if case.phase is not Phase.EVALUATION and clue is None:
+    if case.phase is not Phase.EVALUATION and (clue is None or case.message is None):
         return
-    if not case.is_device:
+    if not case.is_device or case.is_prose:
         return
     cause = Cause(
         kind="eval-predictions-accumulated",

@@ -13,6 +13,11 @@ def _line(message: OomMessage) -> str:
     return f"line {message.line}: {message.text[:140]}"
 
 
+def _is_hosts(case: Case) -> bool:
+    """Whether no device's message with figures came first: after one, other processes die as a consequence."""
+    return case.message is None or case.message.memory is not Memory.DEVICE or not case.message.figures
+
+
 def kernel_killed(case: Case) -> Iterator[Finding]:
     """The kernel or a scheduler says that it killed the process for its host memory."""
     found = case.of_dialect("kernel-oom-killer", "host-killed-by-scheduler")
@@ -21,7 +26,7 @@ def kernel_killed(case: Case) -> Iterator[Finding]:
         cause = Cause(
             kind="host-oom-kill",
             title="The system killed the process for its host memory (RAM): the card has nothing to do with it",
-            confidence=CERTAIN,
+            confidence=CERTAIN if _is_hosts(case) else POSSIBLE,
             evidence=(_line(found[0]), *sizes[:1]),
             try_first="Fewer DataLoader workers, smaller caches and prefetch, load checkpoints with mmap=True, or "
             "more RAM. A smaller batch on the card does not help.",
@@ -32,7 +37,7 @@ def kernel_killed(case: Case) -> Iterator[Finding]:
 def host_allocation(case: Case) -> Iterator[Finding]:
     """An allocation on the CPU failed."""
     found = [m for m in case.of_dialect("host-allocator", "tensorflow-tensor") if m.memory is Memory.HOST]
-    if found:
+    if found and _is_hosts(case):
         asked = [f"asked for {format_bytes(m.requested_bytes)}" for m in found if m.requested_bytes]
         cause = Cause(
             kind="host-memory",
@@ -62,7 +67,7 @@ def shared_memory(case: Case) -> Iterator[Finding]:
 def worker_killed(case: Case) -> Iterator[Finding]:
     """A DataLoader worker was killed: usually for host memory."""
     found = case.of_dialect("dataloader-worker-killed")
-    if found:
+    if found and _is_hosts(case):
         cause = Cause(
             kind="host-oom-kill",
             title="A DataLoader worker was killed, usually by the kernel for host memory",

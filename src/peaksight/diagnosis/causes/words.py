@@ -19,11 +19,16 @@ def words(case: Case) -> Iterator[Finding]:
 
     A post-mortem in prose names what its author believes: its words are no evidence.
     """
-    if not case.is_device or case.is_prose:
+    if not case.is_device or case.is_prose or _is_an_ordinary_log(case):
         return
     for entry in _entries():
         if _applies(entry, case):
             yield _finding(entry, case)
+
+
+def _is_an_ordinary_log(case: Case) -> bool:
+    """A long text without a message that does not even mention memory: its words explain nothing."""
+    return case.message is None and case.evidence.num_lines > _NEAR and case.clue("mentions-memory") is None
 
 
 def _applies(entry: dict, case: Case) -> bool:
