@@ -1,5 +1,6 @@
 """The page docs/accuracy.md, which is also what the command prints."""
 
+import os
 from collections.abc import Iterable, Sequence
 from datetime import date
 from importlib.metadata import version
@@ -31,6 +32,7 @@ with what one did.
   context, loaded kernels, handles of libraries, and reserved memory.
 - *lines* is the part of the bytes alive at the measured peak that the prediction puts on the same line of the script.
   Bytes whose measurement names no line, as in the backward, are left out.
+- *seconds* are those of the clock; the machine of {num_cores} cores had a load of {load:.0f} in the last quarter hour.
 - Under limited memory: [verdicts](verdicts.md). Other tools on the same workloads: [peers](peers.md)."""
 PICTURE = "![Predicted against measured memory of every workload](accuracy.svg)"
 LIBRARIES = ("transformers", "timm", "peft", "accelerate")
@@ -60,6 +62,8 @@ def _introduction(predictions: Sequence[Prediction]) -> str:
         measured_torch=measured["torch"],
         libraries=", ".join(f"{name} {version(name)}" for name in LIBRARIES),
         today=date.today(),
+        num_cores=os.cpu_count(),
+        load=os.getloadavg()[2],
         torch=version("torch"),
         rules=TORCH,
     )

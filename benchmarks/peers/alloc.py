@@ -30,7 +30,7 @@ def predict(_: Workload, step: TrainingStep) -> int:
     options = ["--batch-size", str(settings.batch_size(step)), *(["--seq-length", str(length)] if length else [])]
     answer = json.loads(_ghost([str(MODEL_FILE), "--json", "--no-config", *options]))
     if not answer.get("total_gb"):
-        raise RefusedError(answer.get("error") or "gave no total")
+        raise RefusedError(answer.get("error") or "gives a total of 0.00 GiB")
     return round(answer["total_gb"] * GIB)
 
 

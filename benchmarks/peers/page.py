@@ -7,7 +7,7 @@ from importlib.metadata import version
 from statistics import median
 
 from benchmarks.accuracy.predictions import Prediction
-from benchmarks.accuracy.workloads import TORCH, Workload
+from benchmarks.accuracy.workloads import TORCH, Workload, workloads
 from benchmarks.peers.answers import Answer
 from benchmarks.peers.tools import PEERS, Peer
 from benchmarks.tables import table
@@ -16,8 +16,8 @@ from peaksight.units import GIB
 INTRODUCTION = """\
 # Beside the peers
 
-Written by `make peers`: every workload of benchmarks/truth, predicted by peaksight and by four other tools in the same
-run, without a GPU, and compared with what one did.
+Written by `make peers`: {num_asked} of the {num_workloads} workloads of benchmarks/truth, predicted by peaksight and by
+four other tools in the same run, without a GPU, and compared with what one did.
 
 - Measured: {device}, torch {measured_torch}.
 - Predicted on {today}: torch {torch}, peaksight with `--torch {rules}`, {versions}.
@@ -103,6 +103,8 @@ def _introduction(results: Results, versions: Mapping[str, str]) -> str:
         measured_torch=measured["torch"],
         today=date.today(),
         torch=version("torch"),
+        num_asked=len(results.workloads),
+        num_workloads=len(workloads()),
         rules=TORCH,
         versions=", ".join(f"{name} {number}" for name, number in versions.items() if name != "torch"),
     )
