@@ -8,7 +8,7 @@ import torch
 from peaksight.gpus import find_card, room_on
 from peaksight.units import GIB
 
-from .cards import h100
+from .cards import card_of, h100
 
 pynvml = pytest.importorskip("pynvml")
 pytestmark = pytest.mark.torch
@@ -44,6 +44,21 @@ def test_memory(handle):
     assert (used, ROOM.card.total_bytes - used, ROOM.card.total_bytes) == (info.used, info.free, info.total)
     assert used == pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2).used
     assert (os.getpid(), ROOM.context_bytes + GIB) == (process.pid, process.usedGpuMemory)
+
+
+def test_several_cards(monkeypatch):
+    """The driver counts all of them, also those that the process does not see, and tells of each by its own number."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,0")
+    with card_of("h100-80gb", num_gpus=3):
+        kept = torch.empty(GIB, dtype=torch.uint8, device="cuda:0")
+        pynvml.nvmlInit()
+        cards = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+        used = [pynvml.nvmlDeviceGetMemoryInfo(card).used for card in cards]
+        processes = [len(pynvml.nvmlDeviceGetComputeRunningProcesses(card)) for card in cards]
+
+        assert [0, 1, 2] == [pynvml.nvmlDeviceGetIndex(card) for card in cards]
+        assert [0, ROOM.context_bytes + kept.numel()] == used[1:]
+        assert 0 == processes[1]
 
 
 def test_what_is_not_simulated(handle):

@@ -81,8 +81,8 @@ def _cards(report: Report) -> str:
 
 
 def on_card(report: Report) -> str:
-    """The card that the report is about, where the run used several: ` on cuda:1`."""
-    return f" on {card_name(report.device)}" if len(report.devices) > 1 else ""
+    """The card that the report is about, where that is not the first and only one: ` on cuda:1`."""
+    return f" on {card_name(report.device)}" if report.device or len(report.devices) > 1 else ""
 
 
 def card_name(index: int) -> str:

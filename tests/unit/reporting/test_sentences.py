@@ -122,6 +122,8 @@ def test_several_cards():
 
     assert verdict(report).startswith("Fits 2 NVIDIA H100 80GB HBM3: predicted peak ")
     assert " reserved on cuda:1, " in verdict(report)
+    assert " reserved on cuda:1, " in verdict(replace(report, devices=cards[1:]))
+    assert " on cuda" not in verdict(replace(report, device=0, devices=cards[:1]))
     assert [card_answer(replace(cards[0], fits=fits)) for fits in (True, None, False)] == [
         "fits",
         "likely fits",
