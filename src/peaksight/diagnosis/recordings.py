@@ -49,7 +49,7 @@ def _steps_stay_alive(report: RecordingReport) -> Iterator[Cause]:
             title=f"Steps leave memory behind: {format_bytes(num_bytes)} of {len(steps)} earlier steps are alive",
             confidence=Confidence.LIKELY,
             evidence=_largest(kept),
-            try_first="Keep no tensor with its graph over steps: loss.item() or loss.detach(), not loss.",
+            try_first="Keep no tensor of the card over steps: loss.item() or outputs.detach().cpu(), not the tensor.",
         )
     else:
         yield Cause(
@@ -105,7 +105,10 @@ def _first_optimizer_step(report: RecordingReport) -> Iterator[Cause]:
 
 
 def _activations(report: RecordingReport) -> Iterator[Cause]:
-    held = [holder for holder in _live(report) if holder.category is Category.ACTIVATION]
+    """Those of earlier steps are another cause."""
+    step = (report.oom or report.peak).step
+    activations = [holder for holder in _live(report) if holder.category is Category.ACTIVATION]
+    held = [holder for holder in activations if not _is_of_earlier_step(holder, step)]
     inside = [holder for holder in report.live_in_libraries if holder.category is Category.ACTIVATION]
     yield from _dominating(
         report,

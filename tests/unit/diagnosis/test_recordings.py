@@ -96,7 +96,7 @@ def test_a_leak():
 
 def test_outputs_that_are_not_let_go():
     """Those of the last step only; a little is nothing."""
-    assert ["varying-sizes-or-two-steps-alive"] == kinds(report_of(activation(GIB, step=2)))
+    assert ["varying-sizes-or-two-steps-alive"] == kinds(report_of(activation(9 * GIB, step=2)))
     assert [] == kinds(report_of(activation(MIB, step=2)))
     assert [] == kinds(report_of(activation(GIB, step=3)))
 
