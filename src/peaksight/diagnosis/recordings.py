@@ -72,7 +72,7 @@ def _in_pieces(report: RecordingReport) -> Iterator[Cause]:
         return
     is_expandable = _EXPANDABLE in report.allocator_settings
     pins = [
-        f"{format_bytes(pin.alone_bytes)} are kept by {format_bytes(pin.held_bytes)} of {pin.source}"
+        f"{format_bytes(pin.alone_bytes)} are kept by {format_bytes(pin.held_bytes)} of {_words(pin.source)}"
         for pin in found.pins[:_NUM_LINES]
         if pin.alone_bytes
     ]
@@ -89,6 +89,10 @@ def _in_pieces(report: RecordingReport) -> Iterator[Cause]:
         if is_expandable
         else f"PYTORCH_ALLOC_CONF={_EXPANDABLE} (PYTORCH_CUDA_ALLOC_CONF before 2.9).",
     )
+
+
+def _words(line: str) -> str:
+    return line if ":" in line else "blocks without a line"
 
 
 def _first_optimizer_step(report: RecordingReport) -> Iterator[Cause]:

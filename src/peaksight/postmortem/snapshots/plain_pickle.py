@@ -15,13 +15,13 @@ CHUNK_BYTES: Final = 1 << 22
 # No opcode of `_run` reads further than this.
 _MARGIN_BYTES = 300
 _PADDING = bytes(_MARGIN_BYTES + 1)
-# What no snapshot comes near: 500 MB of one's entries leave a twentieth of it.
+# What no snapshot comes near: a gigabyte of entries leaves half a million objects and 24 million places in the memo.
 _MAX_DEPTH = 1000
 # Hashing a tuple goes down into its tuples without looking for the end of the C stack.
 _MAX_TUPLES_DEEP = 100
-_MAX_STACK = 20_000_000
+_MAX_STACK = 5_000_000
 _MAX_MEMO = 150_000_000
-_MAX_NEW_OBJECTS = 25_000_000
+_MAX_NEW_OBJECTS = 10_000_000
 # A list of things seen before, as stacks of frames are; picklers write at most 1000 at a time.
 _LIST_OF_REFERENCES = re.compile(rb"\](?:\x94|q.|r.{4})?\(((?:h.|j.{4}){2,999})e", re.DOTALL)
 _REFERENCE = re.compile(rb"h(.)|j(.{4})", re.DOTALL)
