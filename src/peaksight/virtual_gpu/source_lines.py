@@ -44,6 +44,15 @@ class _File(NamedTuple):
     name: str
 
 
+@cache
+def _place(name: str, line: int) -> str:
+    return f"{name}:{line}"
+
+
+# A run has few of them and very many blocks, each of which keeps its own.
+_lines = cache(Lines)
+
+
 # Of globals without a file, only the code can tell.
 _UNNAMED = _File(True, "")
 
@@ -101,11 +110,11 @@ class SourceLines:
             if file is not None and (file.is_own or not library):
                 file = files[frame.f_code.co_filename]
                 if file is not None and file.is_own:
-                    return Lines(f"{file.name}:{frame.f_lineno}", library, in_backward)
+                    return _lines(_place(file.name, frame.f_lineno), library, in_backward)
                 if file is not None:
-                    library = library or f"{file.name}:{frame.f_lineno}"
+                    library = library or _place(file.name, frame.f_lineno)
             frame = frame.f_back
-        return Lines("", library, in_backward)
+        return _lines("", library, in_backward)
 
     def is_own(self, filename: str) -> bool:
         """Whether `filename` is the person's."""
