@@ -184,7 +184,22 @@ def _program(message: OomMessage) -> Iterator[Check]:
 def check_all(messages: tuple[OomMessage, ...]) -> list[Check]:
     """The checks of every message, each said once."""
     seen: dict[str, Check] = {}
-    for message in messages:
-        for check in check_message(message):
-            seen.setdefault(check.text, check)
+    for check in (*_pool_of_bfc(messages), *(check for message in messages for check in check_message(message))):
+        seen.setdefault(check.text, check)
     return list(seen.values())
+
+
+def _pool_of_bfc(messages: tuple[OomMessage, ...]) -> Iterator[Check]:
+    """The statistics of TensorFlow's allocator beside the tensor that it could not give."""
+    stats = next((message for message in messages if message.dialect == "bfc-statistics"), None)
+    asking = [message for message in messages if message.dialect in {"tensorflow-tensor", "bfc-allocator"}]
+    asked = next((message.requested_bytes for message in asking if message.requested_bytes), None)
+    if stats is None or asked is None or stats.limit_bytes is None or stats.allocated_bytes is None:
+        return
+    total = stats.allocated_bytes + asked
+    over = total > stats.limit_bytes
+    text = (
+        f"{format_bytes(stats.allocated_bytes)} in use + {format_bytes(asked)} asked = {format_bytes(total)} "
+        f"{'>' if over else '<='} {format_bytes(stats.limit_bytes)}, the pool's limit{'' if over else ': in pieces'}."
+    )
+    yield Check(name="bfc-pool", text=text, holds=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 # torch's own, torchrun's, mpirun's, what people's loggers print; srun's bare number only if most lines have it.
 _PREFIX = re.compile(
-    r"^\s{0,4}(?:\[rank(\d{1,6})\]:?|\[default(\d{1,6})\]:|\[\d{1,6},(\d{1,6})\]<std(?:err|out)>:?"
+    r"\s{0,4}(?:\[rank(\d{1,6})\]:?|\[default(\d{1,6})\]:|\[\d{1,6},(\d{1,6})\]<std(?:err|out)>:?"
     r"|\[[Rr]ank[ :=]?(\d{1,6})\]:?"
     r"|[Rr]ank[ :=](\d{1,6})[:\]] |\(\w{1,40} rank=(\d{1,6})\)|\[(\d{1,6})\]:) ?"
 )
@@ -45,7 +45,8 @@ def split_ranks(text: str, first_line: int) -> list[RankText]:
 
 
 def _split(line: str, bare: bool) -> tuple[int | None, str]:
-    match = _PREFIX.match(line) or (_BARE.match(line) if bare else None)
+    task = _BARE.match(line) if bare else None
+    match = _PREFIX.match(line, task.end() if task else 0) or task
     if match is None:
         return None, line
     return next(int(group) for group in match.groups() if group is not None), line[match.end() :]

@@ -11,6 +11,8 @@ _FRAMES = (
         r'File "(?P<path>[^"\n]{1,400})", line (?P<line>\d{1,7}), in (?P<function>[^\n]{1,120})'
         r'(?:\n(?!\s*File ")(?P<code>[^\n]{0,300}))?'
     ),
+    re.compile(r"(?:File )(?P<path>\S{1,300}\.py):(?P<line>\d{1,7}), in (?P<function>[\w.<>]{1,120})\("),
+    re.compile(r"^(?P<path>Cell In\[\d{1,5}\]), line (?P<line>\d{1,7})", re.M),
     re.compile(r"^[\u2502|]\s(?P<path>\S[^\n\u2502]{0,300}\.py):(?P<line>\d{1,7}) in (?P<function>[\w<>]{1,80})", re.M),
     re.compile(
         r"^\[?(?P<path>[^\s\]]{1,300}\.py"
@@ -71,7 +73,7 @@ def _frames(traceback: str) -> list[dict[str, str]]:
     """The frames of a traceback in the order of the text, with path, line, function and code."""
     matches = sorted((match for pattern in _FRAMES for match in pattern.finditer(traceback)), key=lambda m: m.start())
     return [
-        {name: (value or "").strip() for name, value in ({"code": ""} | match.groupdict()).items()}
+        {name: (value or "").strip() for name, value in ({"function": "", "code": ""} | match.groupdict()).items()}
         for match in matches[-_NUM_FRAMES:]
     ]
 

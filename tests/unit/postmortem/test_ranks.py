@@ -36,6 +36,10 @@ def test_the_bare_numbers_of_srun():
     lines = [f"{i % 2}: step {i}" for i in range(20)] + ["1: " + MESSAGE.format(asked=64, rank=1, free=5)]
 
     assert [1] == [message.rank for message in read_text("\n".join(lines)).messages]
+    nested = (
+        "\n".join(f"{i % 2}: [rank{i % 2}]: step {i}" for i in range(20)) + "\n1: [rank1]: CUDA error: out of memory"
+    )
+    assert [1] == [message.rank for message in read_text(nested).messages]
     assert [None] == [message.rank for message in read_text("1: CUDA error: out of memory").messages]
 
 

@@ -77,9 +77,21 @@ IPYTHON = """\
 """
 
 
+CELL = """\
+Cell In[22], line 29
+---> 29 trainer.evaluate()
+File /home/me/lib/python3.11/site-packages/transformers/trainer.py:2113, in Trainer.evaluate(self, eval_dataset)
+-> 2113 output = eval_loop(
+"""
+
+
 @pytest.mark.parametrize(
     ("traceback", "at", "phase"),
-    [(RICH, "train.py:290", Phase.OPTIMIZER), (IPYTHON, "<ipython-input-5-a2a7f14f2b5a>:28", Phase.BACKWARD)],
+    [
+        (CELL, "Cell In[22]:29", Phase.EVALUATION),
+        (RICH, "train.py:290", Phase.OPTIMIZER),
+        (IPYTHON, "<ipython-input-5-a2a7f14f2b5a>:28", Phase.BACKWARD),
+    ],
 )
 def test_tracebacks_of_rich_and_ipython(traceback, at, phase):
     """In a box, or with the line behind an arrow."""

@@ -16,9 +16,10 @@ CUBLAS = Dialect(
         r"|resource allocation failed at .{0,120}THCGeneral|[Ff]ailed to create cublas handle"
         r"|CUSOLVER_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED)"
         r"|cusolver error: CUSOLVER_STATUS_INTERNAL_ERROR, when calling `cusolverDnCreate"
+        r"|CURAND_STATUS_(?:ALLOCATION|INITIALIZATION)_FAILED|[Cc]reate (?:cublas|cudnn|curand) handle failed"
         r"|CUSPARSE_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED|INSUFFICIENT_RESOURCES)|CUFFT_ALLOC_FAILED"
     ),
-    needles=("cublas", "cusolver", "cusparse", "cufft", "thcgeneral", "hipblas"),
+    needles=("cublas", "curand", "cusolver", "cusparse", "cufft", "thcgeneral", "hipblas"),
 )
 
 CUDNN = Dialect(
