@@ -91,13 +91,14 @@ def test_sum_of_the_bias_s_gradient():
 def test_switches_of_cudnn(monkeypatch, switch, value, forward):
     """What wins a benchmark is taken to be what runs without; without cuDNN, no workspace is given."""
     monkeypatch.setattr(torch.backends.cudnn, switch, value)
-
     assert workspaces((16, 64, 56, 56), (64, 64, 3, 3), padding=1)[0] == forward
 
 
-def test_cards_without_these_kernels():
-    """A V100 has no kernels for single precision that want channels last."""
-    assert workspaces((16, 64, 56, 56), (64, 64, 3, 3), card=lambda: card_of("v100-16gb"), padding=1) == ([], [])
+@pytest.mark.parametrize(("dtype", "forward"), [(torch.float16, [12_918_800]), (torch.float32, [])])
+def test_cards_without_tensor_cores_for_single_precision(dtype, forward):
+    """A V100 has them for half."""
+    shapes, card = ((16, 64, 56, 56), (64, 64, 3, 3)), {"card": lambda: card_of("v100-16gb")}
+    assert workspaces(*shapes, **card, dtype=dtype, padding=1)[0] == forward
 
 
 def test_the_rest_is_listed(virtual_gpu):
@@ -232,7 +233,7 @@ def test_dilated_convolutions_in_single_precision(shapes, options, layout, expec
 
 
 def test_depthwise_convolutions_of_float16_are_of_cudnn():
-    """Only where the window moves by one, and not in bfloat16: `use_cudnn_depthwise`."""
+    """Only where the window moves by one, and not in bfloat16."""
     shapes, options = ((32, 32, 112, 112), (32, 1, 3, 3)), {"padding": 1, "groups": 32}
     assert [51_562_178] == pytest.approx(workspaces(*shapes, **options)[1], rel=0.01)
     assert workspaces(*shapes, **options, stride=2)[1] == workspaces(*shapes, **options, dtype=torch.bfloat16)[1] == []
@@ -245,6 +246,5 @@ def test_depthwise_convolutions_of_float16_are_of_cudnn():
 def test_groups_of_four_channels(dtype, forward, backward):
     """As of ResNeXt's first stage: only one of the gradients takes a workspace."""
     taken = workspaces((16, 128, 28, 28), (128, 4, 3, 3), dtype=dtype, padding=1, groups=32)
-
     assert taken[0] == [forward]
     assert backward == pytest.approx(taken[1], rel=0.03)

@@ -5,21 +5,24 @@ format is copied, then each result is made and its kernel gets a workspace. cudn
 cudnn_weight_gradients.py say how large that is; it stays listed as `convolution-workspace`. Where the card has no room
 for it, `try_plans` in ATen/native/cudnn/Conv_v8.cpp goes on to cuDNN's next kernel.
 
-Limitations: the next kernel is taken to need no workspace; cuDNN may have some that need a smaller one. With
-`cudnn.benchmark` the kernel that wins is taken to be the one that runs without; the trials take more in the first step.
+Limitations:
+    No card before Hopper was measured; those with tensor cores are taken to want the same copies. The next kernel is
+    taken to need no workspace; cuDNN may have some that need a smaller one. With `cudnn.benchmark` the kernel that wins
+    is taken to be the one that runs without; the trials of the first step take more.
 """
 
 import torch
 
 from peaksight.virtual_gpu.kernels import cudnn_convolutions, cudnn_weight_gradients
-from peaksight.virtual_gpu.kernels.convolution_problem import HALF, Convolution
+from peaksight.virtual_gpu.kernels.convolution_problem import Convolution
 from peaksight.virtual_gpu.kernels.reductions import split_sum
 from peaksight.virtual_gpu.kernels.temporaries import RESULTS, Dispensable, KernelCall, Rule, Temporaries, together
 from peaksight.virtual_gpu.torch_private import suggest_memory_format
 
 aten = torch.ops.aten
 
-TENSOR_CORES_SINCE = (8, 0)
+# The first cards whose tensor cores take a type.
+TENSOR_CORES_SINCE = {torch.float16: (7, 0), torch.bfloat16: (8, 0), torch.float32: (8, 0)}
 
 
 def forward(call: KernelCall) -> Temporaries | None:
@@ -102,9 +105,9 @@ def _passing(num_bytes: int) -> Temporaries:
 
 
 def _takes_tensor_cores(input: torch.Tensor, call: KernelCall) -> bool:
-    if call.rules.capability < TENSOR_CORES_SINCE:
-        return False
-    return input.dtype in HALF or (input.dtype == torch.float32 and torch.backends.cudnn.allow_tf32)
+    first = TENSOR_CORES_SINCE.get(input.dtype)
+    is_allowed = input.dtype != torch.float32 or torch.backends.cudnn.allow_tf32
+    return first is not None and is_allowed and call.rules.capability >= first
 
 
 def _sum_over_positions(gradient: torch.Tensor, num_multiprocessors: int) -> Temporaries:
