@@ -268,8 +268,10 @@ NO_FAKE_KERNEL = (
     NotImplementedError,
 )
 NO_DEVICE = ("Found no NVIDIA driver", "Torch not compiled with CUDA enabled")
+# What a function under torch.library.custom_op says.
+NOT_REGISTERED = "There was no fake impl registered for"
 
 
 def lacks_fake_kernel(error: Exception) -> bool:
     """Whether FakeTensorMode failed because an operator has no fake kernel."""
-    return isinstance(error, NO_FAKE_KERNEL) or any(text in str(error) for text in NO_DEVICE)
+    return isinstance(error, NO_FAKE_KERNEL) or any(text in str(error) for text in (*NO_DEVICE, NOT_REGISTERED))

@@ -80,3 +80,23 @@ def test_operator_without_a_fake_kernel(virtual_gpu):
             torch.ops.peaksight_test.rough(torch.ones(4, device="cuda"))
     finally:
         library._destroy()
+
+
+def test_function_without_a_fake_kernel(virtual_gpu):
+    """So is one under `torch.library.custom_op`."""
+
+    @torch.library.custom_op("peaksight_test::plain", mutates_args=())
+    def plain(x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    with pytest.raises(UnsupportedError, match=r"peaksight_test::plain.*: it has no fake kernel"):
+        plain(torch.ones(4, device="cuda"))
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_a_layout_without_a_model(virtual_gpu):
+    """It is named as such, whatever the operator."""
+    with pytest.raises(UnsupportedError, match=r"a tensor of layout torch\.sparse_csr") as refused:
+        torch.eye(4).to_sparse_csr().cuda()
+
+    assert "tensor-layout" == refused.value.slug

@@ -7,7 +7,7 @@ import urllib.request
 import pytest
 
 from peaksight.records import ScriptCommand
-from peaksight.virtual_gpu.script import Scratch, explain, run_script
+from peaksight.virtual_gpu.script import Scratch, explain, process_limit, run_script
 
 
 @pytest.fixture(autouse=True)
@@ -103,6 +103,22 @@ def test_a_download_from_the_hub(tmp_path):
     script = "from huggingface_hub import hf_hub_download\nhf_hub_download('nobody/surely-absent', 'model.bin')"
 
     assert "huggingface.co" in str(explanation_of(tmp_path, script))
+
+
+def test_a_download_that_a_library_hides(tmp_path):
+    """As `datasets` does: the cause is only a word in an error of its own."""
+    error = explanation_of(tmp_path, "raise ConnectionError('no imdb on the Hub (OfflineModeIsEnabled)') from None")
+
+    assert "network-off" == error.slug
+    assert "huggingface.co" in str(error)
+
+
+def test_more_processes_than_people_start(tmp_path, monkeypatch):
+    """A fork bomb ends at its limit, and is told so."""
+    monkeypatch.setattr(process_limit, "MAX_PROCESSES", 0)
+    error = explanation_of(tmp_path, "import os\nif os.fork() == 0:\n    os._exit(0)")
+
+    assert "too-many-processes" == error.slug
 
 
 def test_kernels_of_a_package_itself(tmp_path):

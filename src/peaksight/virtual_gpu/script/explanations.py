@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from peaksight.errors import PeaksightError, ScriptError, UnsupportedError
 from peaksight.virtual_gpu.script.network import refused_host
+from peaksight.virtual_gpu.script.process_limit import MAX_PROCESSES, TooManyProcesses
 
 # Packages with CUDA kernels of their own, by the name they are imported as, and how scripts go on without them.
 _WITHOUT = {
@@ -41,6 +42,7 @@ def explain(error: BaseException, refused_hosts: Sequence[str] = ()) -> Peaksigh
         _network_off(chain, refused_hosts)
         or _not_installed(chain)
         or _own_kernels(chain)
+        or _too_many_processes(chain)
         or _too_few_gpus(chain)
         or _refused_before(refused_hosts)
     )
@@ -59,7 +61,7 @@ def explain_exit(files: list[str]) -> PeaksightError:
 
 
 def _network_off(chain: list[BaseException], refused_hosts: Sequence[str]) -> PeaksightError | None:
-    hosts = ["huggingface.co" if type(error).__name__ in _HUB_IS_OFF else refused_host(error) for error in chain]
+    hosts = ["huggingface.co" if _is_hub_off(error) else refused_host(error) for error in chain]
     hosts += [host for host in refused_hosts for error in chain if host in str(error)]
     host = next(filter(None, hosts), None)
     if host is None:
@@ -69,6 +71,11 @@ def _network_off(chain: list[BaseException], refused_hosts: Sequence[str]) -> Pe
         "Download it once without peaksight, then it is found on the disk.",
         slug="network-off",
     )
+
+
+def _is_hub_off(error: BaseException) -> bool:
+    """Libraries hide the cause behind an error of their own, which repeats its name."""
+    return any(name in (type(error).__name__, *re.findall(r"\w+", str(error))) for name in _HUB_IS_OFF)
 
 
 def _refused_before(hosts: Sequence[str]) -> PeaksightError | None:
@@ -124,6 +131,16 @@ def _too_few_gpus(chain: list[BaseException]) -> PeaksightError | None:
     return ScriptError(
         "The script asked for a card beyond those of the run. Give the run as many as the script uses with --gpus N.",
         slug="too-few-gpus",
+    )
+
+
+def _too_many_processes(chain: list[BaseException]) -> PeaksightError | None:
+    if not any(isinstance(error, TooManyProcesses) for error in chain):
+        return None
+    return ScriptError(
+        f"The script had more than {MAX_PROCESSES} processes at a time, at which a simulated run stops it. "
+        "Start fewer; workers of a DataLoader are not among them.",
+        slug="too-many-processes",
     )
 
 

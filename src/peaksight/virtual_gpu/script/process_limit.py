@@ -17,11 +17,19 @@ _numbers = itertools.count()
 _reserved: list[str] = []
 
 
+class TooManyProcesses(BlockingIOError):
+    """What a script gets that starts one process too many: an OSError like that of the system at its limit."""
+
+    def __init__(self) -> None:
+        """As the system words it."""
+        super().__init__(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+
 def count_this_process(overlay: Overlay) -> None:
     """This process belongs to the run of `overlay`.
 
     Raises:
-        BlockingIOError: (EAGAIN) it is one too many.
+        TooManyProcesses: it is one too many.
     """
     demand_room(overlay)
     with trusted:
@@ -31,7 +39,7 @@ def count_this_process(overlay: Overlay) -> None:
 def demand_room(overlay: Overlay) -> None:
     """Raise what `os.fork` raises at the limit of the system, if the run has started as many processes as it may."""
     if _num_processes(overlay) > MAX_PROCESSES:
-        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        raise TooManyProcesses
 
 
 def _num_processes(overlay: Overlay) -> int:

@@ -18,6 +18,7 @@ from peaksight.virtual_gpu.tensors.devices import PRIM_DEVICE, cpp_device, for_p
 from peaksight.virtual_gpu.tensors.in_place import in_place_of
 from peaksight.virtual_gpu.tensors.making import is_parameter_in_the_making
 from peaksight.virtual_gpu.tensors.mapped import copies_file, copy_of_stand_ins
+from peaksight.virtual_gpu.tensors.results import unknown_layout
 from peaksight.virtual_gpu.threads import TURN
 from peaksight.virtual_gpu.torch_private import (
     DeviceMismatch,
@@ -192,7 +193,7 @@ class VirtualGpuMode(FakeTensorMode):
             return super().dispatch(func, types, *self._all_faked(args, kwargs))
         except Exception as error:
             if lacks_fake_kernel(error):
-                raise _without_fake_kernel(func) from error
+                raise (unknown_layout(args, kwargs) or _without_fake_kernel(func)) from error
             if isinstance(error, DeviceMismatch):
                 raise RuntimeError(str(error)) from None
             raise

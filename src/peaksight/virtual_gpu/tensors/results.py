@@ -48,8 +48,20 @@ def _strided_parts(tensor: torch.Tensor, made_up: Callable[[str], None]) -> Sequ
     if tensor.layout == torch.sparse_coo:
         made_up("sparse-gradient")
         return (tensor._indices(), tensor._values())
-    raise UnsupportedError(
-        f"Can't simulate a tensor of layout {tensor.layout}: only strided and sparse_coo are known. "
+    raise _of_unknown_layout(tensor.layout)
+
+
+def unknown_layout(args: Any, kwargs: dict) -> UnsupportedError | None:
+    """What to say of the arguments of an operator that failed, None where they are of layouts that are known."""
+    tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    layouts = [*(tensor.layout for tensor in tensors), kwargs.get("layout") or torch.strided]
+    unknown = [layout for layout in layouts if layout not in (torch.strided, torch.sparse_coo)]
+    return _of_unknown_layout(unknown[0]) if unknown else None
+
+
+def _of_unknown_layout(layout: torch.layout) -> UnsupportedError:
+    return UnsupportedError(
+        f"Can't simulate a tensor of layout {layout}: only strided and sparse_coo are known. "
         "Keep it on the CPU, or use another layout.",
         slug="tensor-layout",
     )
