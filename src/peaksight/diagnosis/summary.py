@@ -45,7 +45,7 @@ def _prose(case: Case) -> str:
     """How far the figures of an explanation agree."""
     checks = case.evidence.claim_checks
     wrong = sum(not check.holds for check in checks)
-    return f"An explanation, not a log: of {len(checks)} statements that can be checked, {wrong} cannot be true."
+    return f"An explanation, not a log: of {len(checks)} statements that were checked, {wrong} do not hold."
 
 
 def _device(message: OomMessage) -> str:

@@ -99,7 +99,7 @@ def bare_error(case: Case) -> Iterator[Finding]:
     evidence = (f"line {message.line}: {message.text[:100]}", "no figures: not the caching allocator's message")
     yield Finding(
         Cause(
-            kind="pinned-host-memory",
+            kind="driver-refused-mapping" if is_driver else "pinned-host-memory",
             title="Pinned host memory could not be locked, and the error shows at a later call"
             if not is_driver
             else "The driver refused to map memory (expandable segments, or memory outside the allocator)",
