@@ -176,6 +176,17 @@ class TestMemory:
             with pytest.raises(torch.OutOfMemoryError, match="GPU 1 has a total capacity of"):
                 torch.ones(512 * MIB, device="cuda:1")
 
+    def test_limits_are_lifted_on_all_cards(self):
+        """After as many failures as were asked for, on whichever card; each card has its own, numbered as they came."""
+        with card_with(GIB, num_gpus=2, max_failures=2) as gpu:
+            for device in ("cuda:0", "cuda:1"):
+                with pytest.raises(torch.OutOfMemoryError):
+                    torch.ones(512 * MIB, device=device)
+            kept = [torch.ones(512 * MIB, device=device) for device in ("cuda:1", "cuda:0")]
+
+        assert all(tensor.is_cuda for tensor in kept)
+        assert [[0], [1]] == [[failure.number for failure in gpu.failures.on(device)] for device in (0, 1)]
+
     def test_snapshots_have_all_cards(self, two_gpus):
         """Segments say whose they are, and there is one trace a card."""
         torch.cuda.memory._record_memory_history()
