@@ -16,11 +16,11 @@ _COLOURS = ("#4c9f70", "#3b82c4", "#d08a2e", "#b05fb0", "#c8553d", "#20808d")
 def render_scatter(points: Mapping[str, Iterable[tuple[int, int]]]) -> str:
     """SVG with a series a name, each of pairs of measured and predicted bytes; on the diagonal both are equal."""
     series = {name: [_place(pair) for pair in pairs] for name, pairs in points.items()}
-    lowest, highest = _range([place for places in series.values() for place in places])
-    ticks = [{"label": f"{2.0**power:g}", "value": power} for power in range(lowest, highest + 1)]
-    chart = pygal.XY(**_settings(len(series)), range=(lowest, highest), xrange=(lowest, highest))
-    chart.x_labels, chart.y_labels = ticks, ticks
-    chart.add("equal", [(lowest, lowest), (highest, highest)], stroke=True, show_dots=False)
+    across, up = (_range(values) for values in zip(*(place for of in series.values() for place in of), strict=True))
+    chart = pygal.XY(**_settings(len(series)), range=up, xrange=across)
+    chart.x_labels, chart.y_labels = _ticks(across), _ticks(up)
+    low, high = max(across[0], up[0]), min(across[1], up[1])
+    chart.add("equal", [(low, low), (high, high)], stroke=True, show_dots=False)
     for name, places in series.items():
         chart.add(name, places, stroke=False)
     return _stripped(str(chart.render(is_unicode=True)), chart.uuid) + "\n"
@@ -36,9 +36,12 @@ def _place(pair: tuple[int, int]) -> tuple[float, float]:
     return log2(measured / GIB), log2(predicted / GIB)
 
 
-def _range(places: Sequence[tuple[float, float]]) -> tuple[int, int]:
-    values = [value for place in places for value in place]
+def _range(values: Sequence[float]) -> tuple[int, int]:
     return floor(min(values)), ceil(max(values))
+
+
+def _ticks(ends: tuple[int, int]) -> list[dict[str, Any]]:
+    return [{"label": f"{2.0**power:.2g}", "value": power} for power in range(ends[0], ends[1] + 1)]
 
 
 def _settings(num_series: int) -> dict[str, Any]:
@@ -50,6 +53,7 @@ def _settings(num_series: int) -> dict[str, Any]:
     )  # fmt: skip
     return {
         "style": style, "js": [], "width": 640, "height": 560, "dots_size": 4, "legend_at_bottom": True,
-        "legend_at_bottom_columns": 2, "truncate_legend": -1, "x_title": "measured GiB", "y_title": "predicted GiB",
+        "legend_at_bottom_columns": 2, "truncate_legend": -1, "margin_bottom": 40,
+        "x_title": "measured GiB", "y_title": "predicted GiB",
         "show_x_guides": True,
     }  # fmt: skip
