@@ -180,7 +180,7 @@ def model_and_activations(case: Case) -> Iterator[Finding]:
     message = case.message
     if message is None or message.memory is not Memory.DEVICE or message.phase in _NO_ACTIVATIONS:
         return
-    if message.phase in {Phase.FORWARD, Phase.BACKWARD} or message.allocated_bytes is not None:
+    if message.phase in {Phase.FORWARD, Phase.BACKWARD} or message.allocated_bytes is not None or message.shape:
         yield Finding(
             Cause(
                 kind="activations-batch",
@@ -193,7 +193,26 @@ def model_and_activations(case: Case) -> Iterator[Finding]:
         )
 
 
+def pool_of_bfc(case: Case) -> Iterator[Finding]:
+    """TensorFlow's pool is full of tensors: the one that failed is the last straw."""
+    for stats in case.of_dialect("bfc-statistics")[:1]:
+        limit, in_use = stats.limit_bytes or 0, stats.allocated_bytes or 0
+        if case.message is not None and limit and in_use >= _FULL_SHARE * limit:
+            yield Finding(
+                Cause(
+                    kind="card-full-of-own-tensors",
+                    title="This job's own tensors fill the pool of TensorFlow's allocator",
+                    confidence=POSSIBLE,
+                    evidence=(f"{format_bytes(in_use)} of {format_bytes(limit)} are in use",),
+                    try_first="A smaller batch or model, mixed precision, or gradient checkpointing "
+                    "(tf.recompute_grad).",
+                ),
+                42,
+            )
+
+
 RULES = (
+    pool_of_bfc,
     absurd_size,
     memory_cap,
     unified_memory,
