@@ -61,6 +61,8 @@ def test_known_values(virtual_gpu, read, expected):
         (lambda: unknown(4, dtype=torch.int64).sum().item(), 1),
         (lambda: bool(unknown() > 0), False),
         (lambda: unknown(2, 2).argmax().item(), 1),
+        (lambda: bool((unknown(4) > 0).all()), True),
+        (lambda: bool((unknown(4) > 0).any()), False),
     ],
 )
 def test_stand_ins(virtual_gpu, read, stand_in):
@@ -310,10 +312,25 @@ def test_arrays_of_parameters_on_the_host(virtual_gpu):
     assert np.float64 == np.asarray(weight, dtype=np.float64).dtype
 
 
+def patches_of(mask):
+    """How many of 16 patches of each image the mask of its pixels keeps."""
+    patches = torch.nn.functional.interpolate(mask[:, None].float(), size=(4, 4)).long()
+    return patches.flatten(1).sum(1).tolist()
+
+
 def test_large_masks_as_floats(virtual_gpu):
     """A mask of pixels keeps its values when it becomes one of patches."""
-    mask = torch.ones(2, 1, 128, 128, device="cuda", dtype=torch.int64)
-    mask[1, :, 64:] = 0
-    patches = torch.nn.functional.interpolate(mask.float(), size=(4, 4)).long()
+    mask = torch.ones(2, 128, 128, device="cuda", dtype=torch.int64)
+    mask[1, 64:] = 0
 
-    assert [16, 8] == patches.flatten(1).sum(1).tolist()
+    assert [16, 8] == patches_of(mask)
+
+
+def test_large_masks_of_floats(virtual_gpu):
+    """So does one that was made of ones; written to where nobody knows, it has none."""
+    mask = torch.ones(2, 128, 128, device="cuda")
+
+    assert [16, 16] == patches_of(mask)
+    mask[0, :10, :10].copy_(unknown(10, 10))
+    assert "values" not in slugs(virtual_gpu)
+    assert [16, 16] != patches_of(mask)

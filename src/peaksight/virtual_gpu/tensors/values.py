@@ -44,6 +44,14 @@ BY_SHAPE_ALONE = {
     aten.zero_.default,
     aten.fill_.Scalar,
 }
+# Each of their elements is the same number.
+FILLED: dict[Any, Callable[[tuple], Any]] = {
+    **dict.fromkeys((aten.ones.default, aten.ones_like.default, aten.new_ones.default), lambda args: 1),
+    **dict.fromkeys((aten.zeros.default, aten.zeros_like.default, aten.new_zeros.default), lambda args: 0),
+    **dict.fromkeys((aten.full.default, aten.full_like.default), lambda args: args[1]),
+}
+# Libraries ask whether all is well before they go on: in a run that works it is.
+ALL = {aten.all.default, aten.all.dim, aten._is_all_true.default}
 # The gradients of a run that works are finite, so `found_inf` keeps the zero it was made with.
 KEEPS_FOUND_INF = aten._amp_foreach_non_finite_check_and_unscale_.default
 
@@ -93,10 +101,14 @@ def follow(func: Any, args: tuple, kwargs: dict, out: Any) -> None:
     outputs = out if isinstance(out, (list, tuple)) else (out,)
     if func in ON_FINITE_VALUES:
         assume(out, ON_FINITE_VALUES[func])
+    elif func in FILLED and isinstance(out, FakeTensor) and MAX_FLOAT_NUMEL < out.numel() <= MAX_EXACT_NUMEL:
+        assume(out, FILLED[func](args))
     elif func in UNINITIALISED and isinstance(out, FakeTensor) and _is_small(out):
         assume(out, 0)
     elif func is not KEEPS_FOUND_INF and all(isinstance(o, FakeTensor) and _is_small(o, func, args) for o in outputs):
         _follow_small(func, args, kwargs, outputs)
+        if func in ALL and known_value(out) is None:
+            expect(out, True)
     elif func._schema.is_mutable and func is not KEEPS_FOUND_INF:
         _forget_written(func, args, kwargs)
 
@@ -147,10 +159,15 @@ def _to_host(leaf: Any) -> Any:
 
 def _is_small(tensor: torch.Tensor, func: Any = None, args: tuple = ()) -> bool:
     """Whether values of `tensor` are followed; masks keep theirs as floats, for what `interpolate` makes of them."""
-    is_exact = not (tensor.dtype.is_floating_point or tensor.dtype.is_complex)
-    is_mask = func is aten._to_copy.default and not args[0].dtype.is_floating_point
-    limit = MAX_EXACT_NUMEL if is_exact or is_mask else MAX_FLOAT_NUMEL
+    is_mask = (func is aten._to_copy.default and not _is_float(args[0].dtype)) or (
+        func is not None and func.is_view and known_value(args[0]) is not None
+    )
+    limit = MAX_FLOAT_NUMEL if _is_float(tensor.dtype) and not is_mask else MAX_EXACT_NUMEL
     return tensor.layout == torch.strided and tensor.numel() <= limit
+
+
+def _is_float(dtype: torch.dtype) -> bool:
+    return dtype.is_floating_point or dtype.is_complex
 
 
 def _forget_written(func: Any, args: tuple, kwargs: dict) -> None:
