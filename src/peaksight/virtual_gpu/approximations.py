@@ -54,6 +54,10 @@ class Approximations:
             self._at_most[slug] = max(at_most_bytes, self._at_most.get(slug, 0))
         self._places.setdefault(slug, {}).setdefault(place)
 
+    def first_place(self, slug: str) -> str | None:
+        """Where `slug` happened first, None if it never did."""
+        return next(iter(self._places.get(slug, ())), None)
+
     def records(self) -> tuple[Approximation, ...]:
         """For the capture."""
         return tuple(

@@ -69,7 +69,7 @@ def simulate(
             patches.callback(collect_as_usual)
             lookout.install(patches)
             finished, ending = _run(command, lookout)
-        _explain(ending, scratch)
+        _explain(ending, scratch, gpu.approximations.first_place("values"))
     fatal = gpu.failures.ending(ending.error, ending.exit_code, gpu.devices.num_births)
     captures = tuple(
         replace(
@@ -126,9 +126,9 @@ def _run(command: ScriptCommand, lookout: Lookout) -> tuple[str, Ending]:
     return ("failed" if ending.exit_code else "script"), ending
 
 
-def _explain(ending: Ending, scratch: Scratch) -> None:
+def _explain(ending: Ending, scratch: Scratch, stand_in_at: str | None) -> None:
     if ending.exit_code and ending.error is not None:
-        explained = explain(ending.error, scratch.refused_hosts())
+        explained = explain(ending.error, scratch.refused_hosts(), stand_in_at)
         if explained is not None:
             print(f"peaksight: {explained} See docs/messages.md#{explained.slug}.", file=sys.stderr)
 

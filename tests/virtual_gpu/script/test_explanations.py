@@ -121,6 +121,17 @@ def test_more_processes_than_people_start(tmp_path, monkeypatch):
     assert "too-many-processes" == error.slug
 
 
+def test_after_a_stand_in_was_read():
+    """Such a value may be why it failed; not for running out of memory, nor for an exit of the script's own."""
+    error = explain(ValueError("sizes differ"), (), "train.py:7")
+
+    assert "values" == error.slug
+    assert "train.py:7" in str(error)
+    assert explain(ValueError("sizes differ")) is None
+    assert explain(SystemExit(1), (), "train.py:7") is None
+    assert explain(type("OutOfMemoryError", (RuntimeError,), {})(), (), "train.py:7") is None
+
+
 def test_kernels_of_a_package_itself(tmp_path):
     """A failure inside such a package is its kernels', which find no card."""
     (tmp_path / "xformers").mkdir()

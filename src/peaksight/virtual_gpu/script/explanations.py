@@ -30,10 +30,13 @@ _NO_SUCH_DEVICE = "invalid device ordinal", "Invalid device id"
 _HUB_IS_OFF = {"OfflineModeIsEnabled", "LocalEntryNotFoundError"}
 
 
-def explain(error: BaseException, refused_hosts: Sequence[str] = ()) -> PeaksightError | None:
+def explain(
+    error: BaseException, refused_hosts: Sequence[str] = (), stand_in_at: str | None = None
+) -> PeaksightError | None:
     """What a person can do about `error`, which ended the script; None where it is the script's own.
 
-    `refused_hosts` are those that the script asked for in vain, in order.
+    `refused_hosts` are those that the script asked for in vain, in order; `stand_in_at` is the line that first read a
+    value that no kernel computed.
     """
     chain = list(_chain(error))
     if any(type(link).__name__ == "OutOfMemoryError" for link in chain):
@@ -45,6 +48,7 @@ def explain(error: BaseException, refused_hosts: Sequence[str] = ()) -> Peaksigh
         or _too_many_processes(chain)
         or _too_few_gpus(chain)
         or _refused_before(refused_hosts)
+        or _read_stand_ins(chain, stand_in_at)
     )
 
 
@@ -86,6 +90,17 @@ def _refused_before(hosts: Sequence[str]) -> PeaksightError | None:
         f"Before it failed, the script wanted something from {', '.join(hosts)}, and a simulated run is offline. "
         "If it failed for want of that, download it once without peaksight.",
         slug="network-off",
+    )
+
+
+def _read_stand_ins(chain: list[BaseException], line: str | None) -> PeaksightError | None:
+    """Whatever follows from a stand-in may be what failed, but for an exit that the script chose."""
+    if line is None or any(isinstance(error, SystemExit) for error in chain):
+        return None
+    return ScriptError(
+        f"Before it failed, the script read a value from the card at {line}, and no kernel has computed it: it got a "
+        "stand-in (1.0, 1 or False). If it failed for that, give it the value in another way, such as an argument.",
+        slug="values",
     )
 
 
