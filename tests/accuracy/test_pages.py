@@ -81,7 +81,7 @@ def test_a_verdict_is_right_with_its_line_and_its_size():
     )
 
     assert [cells(page, name)[-1] for name in "abcd"] == ["right", "line right", "wrong", "wrong"]
-    assert "2 of 4 limits that are too small are predicted to fail." in page
+    assert "2 of 4 (50%) limits that are too small are predicted to fail." in page
 
 
 def test_the_picture_is_the_same_for_the_same_points():
