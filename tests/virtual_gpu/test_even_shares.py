@@ -79,3 +79,10 @@ def test_written_to(virtual_gpu):
     experts[:10] = torch.randn(10, PICKS, device="cuda").long()
 
     assert ROWS * PICKS == len((experts == 3).nonzero())
+
+
+def test_experts_that_are_hit(virtual_gpu):
+    """A loop over the experts that any row picked comes to each of them."""
+    is_hit = F.one_hot(picked(), EXPERTS).sum((0, 1)) > 0
+
+    assert list(range(EXPERTS)) == [int(expert[0]) for expert in is_hit.nonzero()]

@@ -10,6 +10,8 @@ from peaksight.virtual_gpu.tensors.even_shares import shares
 from peaksight.virtual_gpu.tensors.true_counts import most_true
 from peaksight.virtual_gpu.tensors.values import Family, attach, known_value
 
+MAX_PLACES = 4096
+
 
 def shape_rules() -> dict[str, Callable]:
     """A rule `(mode, run, args, kwargs)` by operator name; `run(args, kwargs)` calls the operator's fake kernel."""
@@ -45,7 +47,13 @@ def _empty(mode: Any, like: torch.Tensor, shape: tuple[int, ...], dtype: torch.d
 
 
 def _nonzero(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
-    return _empty(mode, args[0], (_num_true(mode, args[0]), args[0].dim()), torch.int64)
+    """Where a small mask is taken to be true everywhere, the places are all: a loop over experts comes to each."""
+    (mask,) = args
+    count = _num_true(mode, mask)
+    places = _empty(mode, mask, (count, mask.dim()), torch.int64)
+    if known_value(mask) is None and count == mask.numel() <= MAX_PLACES:
+        attach(places, torch.ones(mask.shape).nonzero(), Family())
+    return places
 
 
 def _nms(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
