@@ -74,3 +74,10 @@ def events_on(gpu):
     taken = [(birth.born, birth.requested_bytes) for birth in ledger.births]
     freed = [(birth.died, -birth.requested_bytes) for birth in ledger.births if birth.died is not None]
     events.extend(num_bytes for tick, num_bytes in sorted(taken + freed) if tick > first)
+
+
+def anonymous_bytes():
+    """Host memory of this process that no file backs; mapped files are in memory as long as nobody needs the room."""
+    with open("/proc/self/statm") as file:
+        resident, shared = file.read().split()[1:3]
+    return (int(resident) - int(shared)) * 4096

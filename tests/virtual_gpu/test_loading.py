@@ -10,7 +10,7 @@ from torch import nn
 from peaksight.records import Role
 from peaksight.units import GIB, MIB
 
-from .cards import births_on, by_role, requested
+from .cards import anonymous_bytes, births_on, by_role, requested
 
 pytestmark = pytest.mark.torch
 
@@ -48,12 +48,6 @@ def trained(tmp_path_factory):
     training = {name: part.state_dict() for name, part in training.items()} | {"epoch": 3, "rng": torch.get_rng_state()}
     torch.save(training, directory / "training.pt")
     return directory
-
-
-def resident_bytes():
-    """What of this process is in memory now."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * 4096
 
 
 @pytest.mark.parametrize("weights_only", [True, False])
@@ -194,7 +188,7 @@ def big_file(tmp_path_factory):
 
 def test_big_files_are_not_read(virtual_gpu, big_file):
     """13 GiB are loaded, cast, copied, saved, loaded again and moved to the card in a few MiB of host memory."""
-    before = resident_bytes()
+    before = anonymous_bytes()
     loaded = torch.load(big_file, map_location="cpu")
     halves = {name: tensor.half() for name, tensor in loaded.items()}
     copies = {name: tensor.clone() for name, tensor in loaded.items()}
@@ -205,7 +199,7 @@ def test_big_files_are_not_read(virtual_gpu, big_file):
 
     assert 2 * BIG_GIB * GIB == sum(requested(births)) == sum(tensor.nbytes for tensor in moved)
     assert {torch.float16} == {tensor.dtype for tensor in halves.values()}
-    assert 256 * MIB > resident_bytes() - before
+    assert 256 * MIB > anonymous_bytes() - before
 
 
 def test_values_of_small_files_survive_copies(virtual_gpu, checkpoint):
@@ -227,12 +221,12 @@ def test_sparse(virtual_gpu, trained):
 def test_state_dict_on_the_host(virtual_gpu, big_file):
     """The full state copied to the CPU, cast and saved takes no host memory either."""
     state = torch.load(big_file, map_location="cuda")
-    before = resident_bytes()
+    before = anonymous_bytes()
     on_host = {name: tensor.to("cpu", torch.float16) for name, tensor in state.items()}
     torch.save({name: tensor.clone() for name, tensor in on_host.items()}, big_file.with_name("host.pt"))
 
     assert {"cpu"} == {tensor.device.type for tensor in on_host.values()}
-    assert 256 * MIB > resident_bytes() - before
+    assert 256 * MIB > anonymous_bytes() - before
 
 
 # Into modules and optimizers.

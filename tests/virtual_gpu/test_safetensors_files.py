@@ -8,7 +8,7 @@ from peaksight.records import Phase
 from peaksight.units import GIB, MIB
 from peaksight.virtual_gpu.weights.safetensors_files import write_without_data
 
-from .cards import births_on, h100, requested
+from .cards import anonymous_bytes, births_on, h100, requested
 
 safetensors = pytest.importorskip("safetensors")
 safetensors_torch = pytest.importorskip("safetensors.torch")
@@ -95,7 +95,7 @@ def test_other_frameworks(virtual_gpu, checkpoint):
 
 def test_big_files_are_not_read(virtual_gpu, big_file):
     """13 GiB on the CPU, cast, and on the card, in a few MiB of host memory."""
-    before = resident_bytes()
+    before = anonymous_bytes()
     halves = {name: tensor.half() for name, tensor in safetensors_torch.load_file(big_file).items()}
     with births_on(virtual_gpu) as births:
         loaded = safetensors_torch.load_file(big_file, device="cuda")
@@ -105,7 +105,7 @@ def test_big_files_are_not_read(virtual_gpu, big_file):
     assert BIG_GIB * GIB + GIB // 2 == sum(requested(births))
     assert (torch.float16, torch.bfloat16) == (halves["layer.0"].dtype, part.dtype)
     assert BIG_GIB == len(loaded)
-    assert 256 * MIB > resident_bytes() - before
+    assert 256 * MIB > anonymous_bytes() - before
 
 
 def test_small_values_are_saved(virtual_gpu, tmp_path):
@@ -143,9 +143,3 @@ def test_names_taken_during_a_run_work_after_it(tmp_path):
     save_file({"weight": torch.ones(SIDE, SIDE)}, tmp_path / "model.safetensors")
     with safe_open(tmp_path / "model.safetensors", framework="pt") as file:
         assert SIDE * SIDE == file.get_tensor("weight").sum().item()
-
-
-def resident_bytes():
-    """What of this process is in memory now."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * 4096
