@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -297,6 +298,21 @@ def test_gnn(project):
     assert max(steps) == steps[report.peak.step - 1] > 2 * steps[0]
     assert by("category", report)["input"] >= 50_000 * 128 * 4
     assert any(module.startswith("Net.convs.") for module in by("module", report, category="temporary"))
+
+
+@pytest.mark.models
+def test_molecules(project):
+    """torch_geometric: graphs of many sizes in one batch; every shape follows from the batch, so none is a bound."""
+    if find_spec("torch_geometric") is None:
+        pytest.skip("needs torch_geometric")
+    report = project("molecules").run("--steps", "4", "train.py", "--conv", "gine")
+
+    check_steps(report)
+    assert len({step.peak_allocated_bytes for step in report.steps}) > 1
+    assert "shapes" not in slugs(report)
+    assert {"model.py", "train.py"} <= set(files_at_peak(report))
+    assert any(module.startswith("Net.convs.0") for module in by("module", report, category="activation"))
+    assert by("category", report)["optimizer_state"] >= 2 * 4 * 4 * 128 * 128 * 4  # two moments of four MLPs
 
 
 def test_speech(project):
