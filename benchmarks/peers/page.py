@@ -1,5 +1,6 @@
 """The page docs/peers.md, which is also what the command prints."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -24,7 +25,9 @@ four other tools in the same run, without a GPU, and compared with what one did.
 - Each tool is used as its own documentation says, in a process of its own for each workload. An error is
   (predicted - measured) / measured.
 - peaksight takes the script. The others want a model and a batch in hand, which are taken from the script where it
-  first calls its model, as fake tensors. *CPU seconds* are medians, with the imports of the script's libraries."""
+  first calls its model, as fake tensors. *CPU seconds* are medians of answers, imports included.
+- The machine of {num_cores} cores had a load of {load:.0f} in the last quarter hour: an answer that did not come in its
+  time may come on an idle one."""
 
 OURS = ("peaksight, allocated", "peaksight, reserved")
 
@@ -103,6 +106,8 @@ def _introduction(results: Results, versions: Mapping[str, str]) -> str:
         measured_torch=measured["torch"],
         today=date.today(),
         torch=version("torch"),
+        num_cores=os.cpu_count(),
+        load=os.getloadavg()[2],
         num_asked=len(results.workloads),
         num_workloads=len(workloads()),
         rules=TORCH,
@@ -113,7 +118,8 @@ def _introduction(results: Results, versions: Mapping[str, str]) -> str:
 def _summary(results: Results) -> str:
     rows = [_summary_row(name, pairs, "") for name, pairs in results.ours.items()]
     for peer in PEERS:
-        seconds = median(result.answers[peer.module].cpu_seconds for result in results.everything)
+        answers = [result.answers[peer.module] for result in results.everything]
+        seconds = median([answer.cpu_seconds for answer in answers if answer.predicted_bytes] or [0.0])
         name = f"{peer.name}, {peer.measured.removeprefix('peak_')}"
         rows.append(_summary_row(name, results.of(peer), f"{seconds:.0f}"))
     head = ("tool, compared with", "answers", "median error", "within 2%", "within 10%", "worst", "CPU seconds")

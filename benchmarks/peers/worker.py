@@ -32,7 +32,7 @@ def _forked(module: str, workload: Workload, step: TrainingStep, timeout_seconds
     sender.close()
     try:
         if not receiver.poll(timeout_seconds):
-            return Answer(reason=f"no answer in {timeout_seconds:.0f} s", cpu_seconds=timeout_seconds)
+            return Answer(reason=f"no answer in {timeout_seconds:.0f} s")
         answer: Answer = receiver.recv()
         return replace(answer, cpu_seconds=answer.cpu_seconds + time.process_time())
     except EOFError:
