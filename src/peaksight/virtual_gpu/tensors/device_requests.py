@@ -49,7 +49,25 @@ def _keep(func: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
 
 def _to(func: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
     args = (args[0], *(for_cpp(a) if i == 0 else a for i, a in enumerate(args[1:])))
-    return func(*args, **{k: for_cpp(v) if k == "device" else v for k, v in kwargs.items()})
+    kwargs = {k: for_cpp(v) if k == "device" else v for k, v in kwargs.items()}
+    return func(*args, **kwargs) if not _is_of_library(args[0]) else _moved_plain(func, args, kwargs)
+
+
+def _is_of_library(tensor: torch.Tensor) -> bool:
+    """Whether it is of a subclass that only adds attributes, as `tv_tensors.Image` and MONAI's MetaTensor."""
+    kind = type(tensor)
+    return kind is not torch.Tensor and not isinstance(tensor, _KNOWN) and kind.__torch_dispatch__ is _NO_DISPATCH
+
+
+def _moved_plain(func: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+    """On the card it is a plain tensor, which keeps the attributes."""
+    with torch._C.DisableTorchFunctionSubclass():
+        plain = args[0].as_subclass(torch.Tensor)
+        moved = func(plain, *args[1:], **kwargs)
+    if not isinstance(moved, FakeTensor):
+        return func(*args, **kwargs)
+    vars(moved).update(vars(args[0]))
+    return moved
 
 
 def _device(func: Callable, args: tuple, kwargs: dict) -> torch.device:
@@ -62,7 +80,8 @@ def _cuda(func: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
 
 
 def _to_cuda(tensor: torch.Tensor, device: Any = None, non_blocking: bool = False, **kwargs: Any) -> torch.Tensor:
-    return tensor.to(for_cpp("cuda" if device is None else device), non_blocking=non_blocking, **kwargs)
+    where = "cuda" if device is None else device
+    return _to(torch.Tensor.to, (tensor, where), {"non_blocking": non_blocking, **kwargs})
 
 
 def _from_data(func: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
@@ -116,6 +135,8 @@ def _answer_device(func: Callable, args: tuple, kwargs: dict) -> torch.device:
 
 
 _TENSOR: Any = torch.Tensor  # its descriptors
+_NO_DISPATCH: Any = _TENSOR.__torch_dispatch__
+_KNOWN: Any = (FakeTensor, torch.nn.Parameter, torch.nn.parameter.UninitializedBuffer)
 
 
 def _array(func: Callable, args: tuple, kwargs: dict) -> Any:
