@@ -26,10 +26,10 @@ def snapshot(*traces):
     "content",
     [
         json.dumps(EVENTS).encode(),
-        gzip.compress(json.dumps(EVENTS).encode()),
+        gzip.compress(json.dumps(EVENTS).encode(), mtime=0),
         json.dumps(snapshot([], EVENTS)).encode(),
         pickle.dumps(snapshot([], EVENTS)),
-        gzip.compress(pickle.dumps(snapshot([], EVENTS))),
+        gzip.compress(pickle.dumps(snapshot([], EVENTS)), mtime=0),
     ],
     ids=["json", "json.gz", "snapshot json", "snapshot pickle", "snapshot pickle.gz"],
 )
@@ -73,7 +73,7 @@ class Harmful:
         (b'[["alloc", "x", 100, 0]]', "Expected `int`"),
         (b'{"segments": []}', "device_traces"),
         (b'{"device_traces": []}', "events of 0 devices"),
-        (gzip.compress(json.dumps(EVENTS).encode())[:-10], "ended"),
+        (gzip.compress(json.dumps(EVENTS).encode(), mtime=0)[:-10], "ended"),
         (b"\x1f\x8b\x08garbage garbage garbage", ""),
         (pickle.dumps([1, 2]), "Expected `object`"),
         (pickle.dumps(Harmful()), "it holds a builtins.print"),

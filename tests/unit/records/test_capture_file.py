@@ -176,9 +176,16 @@ def test_a_later_version(file):
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"PK\x03\x04", b'{"format":"peaksight.capture","version":1}', gzip.compress(b""), gzip.compress(b"[1]\n"),
-     gzip.compress(b'{"format":"other","version":1}\n'), gzip.compress(bytes(1 << 20))],
-)  # fmt: skip
+    [
+        b"",
+        b"PK\x03\x04",
+        b'{"format":"peaksight.capture","version":1}',
+        gzip.compress(b"", mtime=0),
+        gzip.compress(b"[1]\n", mtime=0),
+        gzip.compress(b'{"format":"other","version":1}\n', mtime=0),
+        gzip.compress(bytes(1 << 20), mtime=0),
+    ],
+)
 def test_a_file_that_is_no_capture(tmp_path, content):
     """Neither other files nor other gzipped ones."""
     path = tmp_path / "other"
