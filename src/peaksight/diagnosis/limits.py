@@ -1,7 +1,9 @@
 """What the text does not say, and what to run to know it."""
 
+import re
 from collections.abc import Iterator
 
+from peaksight.diagnosis.cards import card_of
 from peaksight.diagnosis.rules import Case
 from peaksight.records import Cause, Confidence, Memory
 from peaksight.units import GIB, MIB
@@ -51,12 +53,20 @@ def next_command(case: Case) -> str:
         return ""
     if message is not None and message.framework.startswith(_NOT_PYTORCH):
         return ""
-    memory = ""
-    if message is not None and message.capacity_bytes:
-        memory = f"--memory {message.capacity_bytes / GIB:.2f}GiB "
-    return f"peaksight run {memory}{_script(case.evidence.command)}"
+    return " ".join(["peaksight run", *_card(case), _script(case.evidence.command)])
+
+
+def _card(case: Case) -> Iterator[str]:
+    """The options that name the card, and the size that the message prints where the card's own is another."""
+    capacity = case.message.capacity_bytes if case.message else None
+    card = card_of(case.evidence, case.message)
+    if card:
+        yield f"--gpu {card.name}"
+    if capacity and (card is None or f"{card.total_bytes / GIB:.2f}" != f"{capacity / GIB:.2f}"):
+        yield f"--memory {capacity / GIB:.2f}GiB"
 
 
 def _script(command: str) -> str:
-    """What the log shows was typed, or a placeholder."""
-    return command or _NO_SCRIPT
+    """What the log shows was typed, or a placeholder; of the deepspeed launcher, which is not simulated, its script."""
+    script = re.search(r"\S+\.py\b.*", command) if command.startswith("deepspeed ") else None
+    return script[0] if script else command or _NO_SCRIPT

@@ -33,10 +33,13 @@ _BEFORE = {
 _IMAGE = re.compile(r"(?<![\w.,])(\d{2,4})\s?[x\u00d7]\s?(\d{2,4})(?![\w.,]|\s?[x\u00d7])")
 _SAMPLE = re.compile(r"sample_size[\"']?\s?[=:]\s?(\d{2,4})\b")
 _SHAPE = re.compile(r"[\[(]\s?(\d{1,9}(?:\s?,\s?\d{1,9}){1,7})\s?,?\s?[\])]")
+# What a person typed: behind a prompt or variables, with options that may have a value, a script or a module to train.
 _COMMAND = re.compile(
-    r"^.{0,40}?((?:python3?|torchrun|accelerate launch"
-    r"|deepspeed)\s+(?:-\S+\s+(?:\d\S*\s+)?){0,12}\S{1,200}\.py\b.{0,600})$", re.M
+    r"^[^|\n]{0,40}?(?:\b\w{1,40}=\S{0,200}[ \t]+){0,12}((?:python3?|torchrun|accelerate launch|deepspeed)\s+"
+    r"(?:-\S+\s+(?:[^-\s]\S*\s+)??){0,12}(?:\S{1,200}\.py\b|(?<=-m )[\w.]*(?:train|tune)[\w.]*).{0,600})$", re.M
 )  # fmt: skip
+_CONTINUED = re.compile(r"\\\r?\n\s*")
+_REST_OF_SHELL = re.compile(r"(?:\s(?:[12&]?>|\||&|<)|;(?:\s|$)).*")
 # A longer name is another model: gpt2-medium is no gpt2.
 _NAME_ENDS = r"(?!\w|\.\d|-(?:medium|large|xl))"
 _MAX_PER_NAME = 6
@@ -130,6 +133,6 @@ def _table(name: str) -> dict[str, dict]:
 
 
 def find_command(texts: Iterable[str]) -> str:
-    """The command line that the log shows, the first one; empty where it shows none."""
-    matches = (match for text in texts for match in [_COMMAND.search(text)] if match)
-    return next((" ".join(match[1].split())[:400] for match in matches), "")
+    """The first command line that the log shows, without what a shell does to it; empty where it shows none."""
+    matches = (match for text in texts if (match := _COMMAND.search(_CONTINUED.sub(" ", text))))
+    return next((" ".join(_REST_OF_SHELL.sub("", match[1]).split())[:400] for match in matches), "")

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import BinaryIO, TypeVar
 
+from peaksight.postmortem.cards import find_card_names
 from peaksight.postmortem.claims import read_claims
 from peaksight.postmortem.facts import find_clues, find_command, find_facts, find_shapes
 from peaksight.postmortem.messages import is_same, parse_window
@@ -49,6 +50,7 @@ def read_log(stream: BinaryIO, source: str) -> LogEvidence:
         samples=tuple(kept.samples),
         first_failing_rank=_first_rank(texts, messages),
         command=find_command(texts),
+        card_names=find_card_names(texts),
     )
 
 

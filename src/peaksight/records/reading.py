@@ -155,7 +155,10 @@ class Cause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEvidence:
-    """What a log contains, before anything is concluded. `num_more_messages` were counted and not read."""
+    """What a log contains, before anything is concluded. `num_more_messages` were counted and not read.
+
+    `command` is what was typed, `card_names` begin with the names of cards, both as printed.
+    """
 
     sources: tuple[str, ...]
     num_bytes: int = 0
@@ -170,6 +173,7 @@ class LogEvidence:
     samples: tuple[MemorySample, ...] = ()
     first_failing_rank: int | None = None
     command: str = ""
+    card_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
