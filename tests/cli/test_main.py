@@ -7,8 +7,8 @@ from peaksight.cli import main, peaksight
 
 def test_an_unknown_option_is_a_usage_error(capsys):
     """click explains it."""
-    assert main(["run", "--gpus", "t4", "train.py"]) == 2
-    assert "Did you mean '--gpu'?" in capsys.readouterr().err
+    assert main(["run", "--memry", "8GiB", "train.py"]) == 2
+    assert "Did you mean '--memory'?" in capsys.readouterr().err
 
 
 def test_a_size_that_is_none(capsys):
