@@ -43,6 +43,20 @@ def test_several_logs(peaksight, tmp_path):
     assert [reading["sources"] for reading in json.loads((tmp_path / "all.json").read_text())] == [["a.log"], ["b.log"]]
 
 
+def test_the_logs_of_the_ranks_of_one_job(peaksight, tmp_path):
+    """One page and one object: which failed first, the others as one line each."""
+    (tmp_path / "rank0.log").write_text("NCCL communicator was aborted on rank 0.\n")
+    (tmp_path / "rank6.log").write_text(MESSAGE)
+    done = peaksight("read", "rank0.log", "rank6.log", "--json", "job.json")
+    job = json.loads((tmp_path / "job.json").read_text())
+
+    assert done.stdout.startswith("Rank 6 failed first of 2, by the cause: it alone ran out of memory")
+    assert done.stdout.count("ran out of memory, asked for") == 1
+    assert "rank 0 Missed another rank: NCCL communicator was aborted" in done.stdout
+    assert ("peaksight.job/1", 6, "cause") == (job["schema"], job["first_failing_rank"], job["told_by"])
+    assert (["rank6.log"], [0]) == (job["reading"]["sources"], [end["rank"] for end in job["others"]])
+
+
 def test_a_log_without_memory(peaksight, tmp_path):
     """One sentence and exit 2."""
     words = (

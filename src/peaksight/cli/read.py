@@ -1,7 +1,7 @@
 """`peaksight read`: a crash that already happened, explained from its log or its memory snapshot."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,17 +12,17 @@ from rich.console import Console
 from peaksight.cli.output import Output
 from peaksight.cli.publish import STDOUT, Destinations, destination_options, write_file
 from peaksight.cli.snapshots import read_recording, write_page
-from peaksight.diagnosis import explain
+from peaksight.diagnosis import explain, explain_job
 from peaksight.errors import UsageError
 from peaksight.postmortem import read_log
 from peaksight.postmortem.snapshots import is_snapshot
-from peaksight.records import Reading
+from peaksight.records import JobReading, LogEvidence, Reading
 from peaksight.records.recording import RecordingReport
 from peaksight.reporting.json import answers_to_json
-from peaksight.reporting.reading import render_reading
+from peaksight.reporting.reading import render_job, render_reading
 from peaksight.reporting.recording import render_recording
 
-Answer = Reading | RecordingReport
+Answer = Reading | JobReading | RecordingReport
 
 _NO_ANSWER = 2
 _FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
@@ -35,13 +35,13 @@ def read(files: tuple[Path, ...], **options: Any) -> int:
     """Explain a crash from its log or its memory snapshot.
 
     FILE holds error text, mixed with anything (- is stdin), or is what torch.cuda.memory._dump_snapshot() wrote. --html
-    is for a snapshot.
+    is for a snapshot. Logs of several ranks of one job are read together.
 
     Needs neither torch nor a GPU. The exit code is 0 if a file says something about memory, else 2.
     """
     to, output = Destinations(**options), Output()
     to.check()
-    answers = [answer for path in files if _says_something(answer := _read(path, output))]
+    answers = [answer for answer in _answers({str(path): _read(path, output) for path in files}) if _says(answer)]
     if not answers:
         click.echo(f"peaksight: {_names(files)}: nothing about memory that peaksight knows.", err=True)
         return _NO_ANSWER
@@ -49,22 +49,31 @@ def read(files: tuple[Path, ...], **options: Any) -> int:
     return 0
 
 
-def _read(path: Path, output: Output) -> Answer:
-    """What one file tells."""
+def _answers(found: Mapping[str, LogEvidence | RecordingReport]) -> list[Answer]:
+    """The logs of the ranks of one job as one answer, any others each by itself."""
+    logs = {path: log for path, log in found.items() if isinstance(log, LogEvidence)}
+    if job := explain_job(logs):
+        return [job, *(file for file in found.values() if isinstance(file, RecordingReport))]
+    return [explain(file) if isinstance(file, LogEvidence) else file for file in found.values()]
+
+
+def _read(path: Path, output: Output) -> LogEvidence | RecordingReport:
+    """What one file holds."""
     try:
         if path == STDOUT:
-            return explain(read_log(sys.stdin.buffer, "stdin"))
+            return read_log(sys.stdin.buffer, "stdin")
         if is_snapshot(path):
             return read_recording(path, output)
         with path.open("rb") as stream:
-            return explain(read_log(stream, path.name))
+            return read_log(stream, path.name)
     except (OSError, EOFError) as error:
         cause = getattr(error, "strerror", None) or error
         raise UsageError(f"Can't read {path}: {cause}; name a log, or - for stdin.", slug="cannot-read") from error
 
 
-def _says_something(answer: Answer) -> bool:
-    return isinstance(answer, RecordingReport) or bool(answer.messages or answer.causes or answer.checks)
+def _says(answer: Answer) -> bool:
+    """Whether it says something about memory."""
+    return not isinstance(answer, Reading) or bool(answer.messages or answer.causes or answer.checks)
 
 
 def _publish(answers: list[Answer], to: Destinations, output: Output) -> None:
@@ -85,7 +94,7 @@ def _publish(answers: list[Answer], to: Destinations, output: Output) -> None:
 def _page(answer: Answer) -> Callable[[Console], None]:
     if isinstance(answer, RecordingReport):
         return partial(render_recording, answer)
-    return partial(render_reading, answer)
+    return partial(render_job, answer) if isinstance(answer, JobReading) else partial(render_reading, answer)
 
 
 def _names(files: tuple[Path, ...]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import BinaryIO, TypeVar
 
+from peaksight.postmortem.aborts import find_abort
 from peaksight.postmortem.cards import find_card_names
 from peaksight.postmortem.claims import read_claims
 from peaksight.postmortem.facts import find_clues, find_command, find_facts, find_shapes
@@ -51,6 +52,7 @@ def read_log(stream: BinaryIO, source: str) -> LogEvidence:
         first_failing_rank=_first_rank(texts, messages),
         command=find_command(texts),
         card_names=find_card_names(texts),
+        abort=find_abort([*texts, kept.tail]),
     )
 
 

@@ -3,10 +3,12 @@
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from peaksight.postmortem.dialects import DIALECTS
 from peaksight.postmortem.grammar import Dialect
 from peaksight.postmortem.ranks import RankText, split_ranks
+from peaksight.postmortem.times import time_of
 from peaksight.postmortem.tracebacks import place_of, step_before
 from peaksight.postmortem.windows import Window
 from peaksight.records import OomMessage
@@ -42,8 +44,13 @@ def _parse_rank(own: RankText) -> Iterator[OomMessage]:
         line = own.lines[min(bisect_right(line_starts, start) - 1, len(own.lines) - 1)]
         message = dialect.parse(body, line)
         before = text[max(start - _REACH, 0) : start]
-        place = {} if dialect.is_warning else place_of(before, body) | {"step": step_before(before)}
+        place = {} if dialect.is_warning else _place(before, body)
         yield replace(message, rank=own.rank, **place)
+
+
+def _place(before: str, body: str) -> dict[str, Any]:
+    """Where and when a message was printed."""
+    return place_of(before, body) | {"step": step_before(before), "time": time_of(before, body)}
 
 
 def _beginnings(text: str) -> list[tuple[int, int, Dialect]]:

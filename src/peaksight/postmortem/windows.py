@@ -16,6 +16,7 @@ BEFORE_BYTES = 24 << 10
 AFTER_BYTES = 8 << 10
 MAX_WINDOW_BYTES = 96 << 10
 HEAD_BYTES = 64 << 10
+TAIL_BYTES = 16 << 10
 
 NUM_FIRST = 24
 NUM_LAST = 8
@@ -36,12 +37,13 @@ class Window:
 
 @dataclass(slots=True, kw_only=True)
 class Windows:
-    """What is kept of a log: its `head`, the `first` and `last` windows with failures, and some with `warnings` only.
+    """What is kept of a log: `head` and `tail`, the `first` and `last` windows with failures, some `warnings`.
 
     `samples` are lines that tell the memory of a step.
     """
 
     head: str = ""
+    tail: str = ""
     first: list[Window] = field(default_factory=list)
     last: deque[Window] = field(default_factory=lambda: deque(maxlen=NUM_LAST))
     warnings: list[Window] = field(default_factory=list)
@@ -85,6 +87,7 @@ def read_windows(stream: BinaryIO) -> Windows:
         line += buffer.count(b"\n", 0, cut)
         buffer, scanned = buffer[cut:], scanned - cut
         if not block:
+            kept.tail = decode(buffer[-TAIL_BYTES:])
             kept.num_lines = line - 1 + buffer.count(b"\n") + (1 if buffer and not buffer.endswith(b"\n") else 0)
             return kept
 

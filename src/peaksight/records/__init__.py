@@ -17,6 +17,7 @@ from peaksight.records.capture import (
     Versions,
 )
 from peaksight.records.reading import (
+    Abort,
     Cause,
     Check,
     Claim,
@@ -25,18 +26,22 @@ from peaksight.records.reading import (
     Fact,
     Figure,
     Fit,
+    JobReading,
     LogEvidence,
     Memory,
     MemorySample,
     OomMessage,
     ProcessUse,
+    RankEnd,
     Reading,
+    ToldBy,
 )
 from peaksight.records.report import DeviceReport, Gpu, Holder, OutOfMemory, Peak, Report, Retries, StepReport
 from peaksight.records.script import ScriptCommand
 
 __all__ = [
     "WITHOUT_ANSWER",
+    "Abort",
     "Action",
     "Allocation",
     "AllocatorCall",
@@ -55,6 +60,7 @@ __all__ = [
     "Fit",
     "Gpu",
     "Holder",
+    "JobReading",
     "LogEvidence",
     "Memory",
     "MemorySample",
@@ -64,6 +70,7 @@ __all__ = [
     "Peak",
     "Phase",
     "ProcessUse",
+    "RankEnd",
     "Reading",
     "Report",
     "Retries",
@@ -72,5 +79,6 @@ __all__ = [
     "ScriptCommand",
     "StepPeak",
     "StepReport",
+    "ToldBy",
     "Versions",
 ]

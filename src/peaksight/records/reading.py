@@ -51,7 +51,8 @@ class OomMessage:
     `dialect` names the grammar that it follows, `is_warning` a message that ended nothing. `line` counts from 1, `rank`
     is None where the text names none. Sizes not printed are None; all printed ones are in `figures`, also those without
     a field. `idle_bytes` is what the allocator keeps beside what tensors use, `process_bytes` the whole process,
-    `limit_bytes` a cap that somebody set. `at` is the person's own innermost line, `shape` that of the tensor.
+    `limit_bytes` a cap that somebody set. `at` is the person's own innermost line, `shape` that of the tensor, `time`
+    when it was printed (`11-28 12:10:00.123456`), empty where the log does not say.
     """
 
     dialect: str
@@ -77,6 +78,7 @@ class OomMessage:
     step: int | None = None
     shape: str = ""
     frames: tuple[str, ...] = ()
+    time: str = ""
 
     def figure(self, name: str) -> Figure | None:
         """The first figure called `name`, None where the message does not print it."""
@@ -154,6 +156,15 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Abort:
+    """A rank that ended because another was missing, as an NCCL timeout; `time` as that of a message."""
+
+    quote: str
+    time: str = ""
+    rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogEvidence:
     """What a log contains, before anything is concluded. `num_more_messages` were counted and not read.
 
@@ -174,6 +185,7 @@ class LogEvidence:
     first_failing_rank: int | None = None
     command: str = ""
     card_names: tuple[str, ...] = ()
+    abort: Abort | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,3 +212,37 @@ class Reading:
     claims: tuple[Claim, ...]
     num_lines: int
     num_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankEnd:
+    """How the log of one rank ends, in one sentence; `time` is that of its failure, empty where the log prints none."""
+
+    rank: int
+    source: str
+    happened: str
+    time: str = ""
+
+
+class ToldBy(StrEnum):
+    """What tells which rank failed first."""
+
+    TIMES = "times"
+    CAUSE = "cause"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobReading:
+    """The logs of several ranks of one job, read together.
+
+    `first_failing_rank` is None if the logs do not tell. `reading` is the log of that rank, else of the lowest one that
+    ran out of memory; `others` are the ranks beside it.
+    """
+
+    schema: str
+    happened: str
+    first_failing_rank: int | None
+    told_by: ToldBy
+    reading: Reading
+    others: tuple[RankEnd, ...]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from peaksight.records import Reading, Report
+from peaksight.records import JobReading, Reading, Report
 from peaksight.records.encoding import encode_json
 from peaksight.records.recording import RecordingReport
 
@@ -24,7 +24,7 @@ def report_schema() -> str:
     return _indented(msgspec.json.encode(msgspec.json.schema(Report), order="sorted"))
 
 
-def answers_to_json(answers: Sequence[Reading | RecordingReport]) -> str:
+def answers_to_json(answers: Sequence[Reading | JobReading | RecordingReport]) -> str:
     """What `peaksight read` found in one file as indented JSON that ends in a newline, in several as an array."""
     return _indented(encode_json(answers[0] if len(answers) == 1 else answers))
 
@@ -32,6 +32,11 @@ def answers_to_json(answers: Sequence[Reading | RecordingReport]) -> str:
 def reading_schema() -> str:
     """The JSON schema of a reading, as published in docs/reading.schema.json."""
     return _indented(msgspec.json.encode(msgspec.json.schema(Reading), order="sorted"))
+
+
+def job_schema() -> str:
+    """The JSON schema of the logs of one job, as published in docs/job.schema.json."""
+    return _indented(msgspec.json.encode(msgspec.json.schema(JobReading), order="sorted"))
 
 
 def recording_schema() -> str:

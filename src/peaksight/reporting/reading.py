@@ -7,7 +7,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from peaksight.records import Cause, Confidence, Fit, OomMessage, Reading
+from peaksight.records import Cause, Confidence, Fit, JobReading, OomMessage, RankEnd, Reading
 from peaksight.units import format_bytes
 
 MAX_WIDTH = 110
@@ -15,6 +15,7 @@ NUM_CHECKS = 14
 NUM_WRONG = 24
 NUM_MESSAGES = 8
 NUM_CAUSES = 4
+NUM_RANKS = 16
 
 _CONFIDENCE = {
     Confidence.CERTAIN: ("certain", "bold red"),
@@ -22,6 +23,17 @@ _CONFIDENCE = {
     Confidence.POSSIBLE: ("possible", "dim"),
 }
 _UNDECIDED = "Cannot tell the cause from this text. What such a text often comes from:"
+
+
+def render_job(job: JobReading, console: Console) -> None:
+    """Print which rank failed first, the others as one line each, and the page of the first."""
+    width = min(console.width, MAX_WIDTH)
+    console.print(Text(job.happened, style="bold"), width=width)
+    console.print()
+    console.print(Text("The other ranks", style="bold"))
+    console.print(Padding(_ranks(job.others), (0, 0, 0, 1)), width=width)
+    console.print()
+    render_reading(job.reading, console)
 
 
 def render_reading(reading: Reading, console: Console) -> None:
@@ -94,6 +106,16 @@ def _messages(reading: Reading) -> Table:
     hidden = len(reading.messages) - NUM_MESSAGES
     if hidden > 0 or reading.num_more_messages:
         table.add_row("", "", f"{max(hidden, 0) + reading.num_more_messages} more", "", style="dim")
+    return table
+
+
+def _ranks(ends: tuple[RankEnd, ...]) -> Table:
+    """One row a rank."""
+    table = _table(">", "<")
+    for end in ends[:NUM_RANKS]:
+        table.add_row(f"rank {end.rank}", Text(end.happened, overflow="ellipsis", no_wrap=True))
+    if len(ends) > NUM_RANKS:
+        table.add_row("", Text(f"{len(ends) - NUM_RANKS} more in the JSON", style="dim"))
     return table
 
 

@@ -9,7 +9,7 @@ from golden_files import compare_golden
 from helpers import holder_of, oom_of, report_of
 from peaksight.records import Category
 from peaksight.reporting import report_from_json, report_schema, report_to_json
-from peaksight.reporting.json import reading_schema, recording_schema
+from peaksight.reporting.json import job_schema, reading_schema, recording_schema
 from peaksight.units import GIB
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -60,6 +60,11 @@ def test_the_published_schema_is_up_to_date():
 def test_the_published_schema_of_a_reading_is_up_to_date():
     """docs/reading.schema.json is generated from the records."""
     compare_golden(reading_schema(), "reading.schema.json", golden=DOCS)
+
+
+def test_the_published_schema_of_a_job_is_up_to_date():
+    """docs/job.schema.json is generated from the records."""
+    compare_golden(job_schema(), "job.schema.json", golden=DOCS)
 
 
 def test_the_published_schema_of_a_recording_is_up_to_date():
