@@ -12,7 +12,7 @@ from rich.console import Console
 from peaksight.cli.output import Output
 from peaksight.cli.publish import STDOUT, Destinations, destination_options, write_file
 from peaksight.cli.snapshots import read_recording, write_page
-from peaksight.diagnosis import explain, explain_job
+from peaksight.diagnosis import explain, explain_job, rank_of
 from peaksight.errors import UsageError
 from peaksight.postmortem import read_log
 from peaksight.postmortem.snapshots import is_snapshot
@@ -52,9 +52,11 @@ def read(files: tuple[Path, ...], **options: Any) -> int:
 def _answers(found: Mapping[str, LogEvidence | RecordingReport]) -> list[Answer]:
     """The logs of the ranks of one job as one answer, any others each by itself."""
     logs = {path: log for path, log in found.items() if isinstance(log, LogEvidence)}
-    if job := explain_job(logs):
-        return [job, *(file for file in found.values() if isinstance(file, RecordingReport))]
-    return [explain(file) if isinstance(file, LogEvidence) else file for file in found.values()]
+    job = explain_job(logs)
+    if job:
+        found = {path: file for path, file in found.items() if path not in logs or rank_of(path, logs[path]) is None}
+    alone = [explain(file) if isinstance(file, LogEvidence) else file for file in found.values()]
+    return [job, *alone] if job else [*alone]
 
 
 def _read(path: Path, output: Output) -> LogEvidence | RecordingReport:

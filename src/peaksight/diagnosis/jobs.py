@@ -1,7 +1,7 @@
 """The logs of several ranks of one job: which of them failed first."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -52,12 +52,15 @@ def rank_of(path: str, evidence: LogEvidence) -> int | None:
 
 
 def explain_job(logs: Mapping[str, LogEvidence]) -> JobReading | None:
-    """The logs by their paths as those of one job; None unless each is another rank's and one ran out of memory."""
+    """The logs by their paths as those of one job; None unless they are of several ranks and one ran out of memory.
+
+    A log of no rank may be the launcher's, which names the rank too.
+    """
     ranks = [_Rank(number, path, log) for path, log in logs.items() if (number := rank_of(path, log)) is not None]
     short = [rank for rank in ranks if rank.shortage]
-    if not short or len({rank.number for rank in ranks}) != len(logs) or len(logs) == 1:
+    if not short or len({rank.number for rank in ranks}) != len(ranks) or len(ranks) == 1:
         return None
-    first, told_by = _first(ranks, short)
+    first, told_by = _first(ranks, {log.root_cause_rank for log in logs.values()} - {None})
     shown = first or min(short, key=lambda rank: rank.number)
     others = sorted((rank for rank in ranks if rank is not shown), key=lambda rank: rank.number)
     return JobReading(
@@ -70,12 +73,16 @@ def explain_job(logs: Mapping[str, LogEvidence]) -> JobReading | None:
     )
 
 
-def _first(ranks: list[_Rank], short: list[_Rank]) -> tuple[_Rank | None, ToldBy]:
-    """By the times where every rank that failed has another; else the one that alone ran out of memory."""
+def _first(ranks: list[_Rank], named: Collection[int | None]) -> tuple[_Rank | None, ToldBy]:
+    """By the times where every rank that failed has another; the one that alone ran out of memory; torchrun's word."""
     failed = sorted((rank for rank in ranks if rank.has_failed), key=lambda rank: rank.time)
     if len(failed) > 1 and failed[0].time and failed[0].time != failed[1].time and not _turns_the_year(failed):
         return failed[0], ToldBy.TIMES
-    return (short[0], ToldBy.CAUSE) if len(short) == 1 else (None, ToldBy.NOTHING)
+    short = [rank for rank in failed if rank.shortage]
+    if len(short) == 1:
+        return short[0], ToldBy.CAUSE
+    said = [rank for rank in short if rank.number in named]
+    return (said[0], ToldBy.LAUNCHER) if len(said) == 1 else (None, ToldBy.NOTHING)
 
 
 def _turns_the_year(ranks: list[_Rank]) -> bool:
@@ -99,6 +106,8 @@ def _happened(ranks: list[_Rank], first: _Rank | None, told_by: ToldBy) -> str:
             f"Rank {first.number} failed first of {len(ranks)}, by the times in the logs: at {_clock(first)}, "
             f"{_numbers([then])} at {_clock(then)}."
         )
+    if told_by is ToldBy.LAUNCHER:
+        return f"Rank {first.number} failed first of {len(ranks)}, by what torchrun says: it names it the root cause."
     missed = [rank for rank in others if rank.evidence.abort]
     silent = [rank for rank in others if not rank.has_failed]
     also = f"; {_numbers(missed)} missed another and gave up" if missed else ""

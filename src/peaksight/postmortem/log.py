@@ -35,6 +35,7 @@ def read_log(stream: BinaryIO, source: str) -> LogEvidence:
     searched = _searched(kept)
     texts = [window.text for window in searched]
     facts = _facts(searched)
+    root_cause = _root_cause_rank([*texts, kept.tail])
     has_figures = any(message.requested_bytes is not None for message in messages)
     claims, claim_checks = ((), ()) if has_figures else read_claims(kept.head, facts)
     return LogEvidence(
@@ -49,7 +50,8 @@ def read_log(stream: BinaryIO, source: str) -> LogEvidence:
         claims=claims,
         claim_checks=claim_checks,
         samples=tuple(kept.samples),
-        first_failing_rank=_first_rank(texts, messages),
+        first_failing_rank=_first_rank(messages) if root_cause is None else root_cause,
+        root_cause_rank=root_cause,
         command=find_command(texts),
         card_names=find_card_names(texts),
         abort=find_abort([*texts, kept.tail]),
@@ -97,11 +99,13 @@ def _first_of(clues: Iterable[Clue]) -> tuple[Clue, ...]:
     return tuple(found.values())
 
 
-def _first_rank(texts: list[str], messages: tuple[OomMessage, ...]) -> int | None:
-    """The rank that failed first: torchrun says it, else the first message with a rank stands first."""
-    named = next((int(match[1]) for text in texts if (match := _ROOT_CAUSE.search(text))), None)
-    if named is not None:
-        return named
+def _root_cause_rank(texts: Iterable[str]) -> int | None:
+    """The rank that failed first, as torchrun says it."""
+    return next((int(match[1]) for text in texts if (match := _ROOT_CAUSE.search(text))), None)
+
+
+def _first_rank(messages: tuple[OomMessage, ...]) -> int | None:
+    """The rank of the first failure that has one."""
     return next((message.rank for message in messages if message.rank is not None and not message.is_warning), None)
 
 

@@ -168,7 +168,7 @@ class Abort:
 class LogEvidence:
     """What a log contains, before anything is concluded. `num_more_messages` were counted and not read.
 
-    `command` is what was typed, `card_names` begin with the names of cards, both as printed.
+    `root_cause_rank` is what torchrun names, `command` what was typed; `card_names` begin with names as printed.
     """
 
     sources: tuple[str, ...]
@@ -183,6 +183,7 @@ class LogEvidence:
     claim_checks: tuple[Check, ...] = ()
     samples: tuple[MemorySample, ...] = ()
     first_failing_rank: int | None = None
+    root_cause_rank: int | None = None
     command: str = ""
     card_names: tuple[str, ...] = ()
     abort: Abort | None = None
@@ -229,6 +230,7 @@ class ToldBy(StrEnum):
 
     TIMES = "times"
     CAUSE = "cause"
+    LAUNCHER = "launcher"
     NOTHING = "nothing"
 
 

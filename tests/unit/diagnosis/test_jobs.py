@@ -77,6 +77,19 @@ def test_times_that_do_not_tell(logs):
     assert job.others[0].rank == 1
 
 
+ROOT_CAUSE = (
+    "Root Cause (first observed failure):\n[0]:\n  time      : 2026-11-28_15:10:43\n  rank      : 1 (local_rank: 1)\n"
+)
+
+
+def test_the_launchers_summary():
+    """Tells it where several ran out of memory without a time; the launcher's log is no rank's."""
+    job = read(rank0=RAISED, rank1=RAISED, launcher="step 1\n" * 20000 + ROOT_CAUSE)
+
+    assert (job.first_failing_rank, job.told_by, [end.rank for end in job.others]) == (1, "launcher", [0])
+    assert job.happened == "Rank 1 failed first of 2, by what torchrun says: it names it the root cause."
+
+
 def test_a_timeout_before_the_shortage():
     """With times everywhere, the earliest is the first, whatever it died of."""
     job = read(rank0=TIMEOUT.format(rank=0), rank1=f"2026-11-28 12:30:00 {OOM}")
