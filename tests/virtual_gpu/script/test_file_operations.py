@@ -50,7 +50,7 @@ def facts(path, other):
 
 
 def apart(act):
-    """`act`, unless it would copy a directory into itself: that ends where the file system's names do."""
+    """`act`, unless it would copy a directory into itself, as a move that cannot rename does."""
 
     def act_apart(path, other):
         if (os.path.realpath(other) + "/").startswith(os.path.realpath(path) + "/"):
@@ -81,7 +81,7 @@ OPERATIONS = {
     "readlink": lambda path, other: os.readlink(path),
     "copy": shutil.copy,
     "copytree": apart(lambda path, other: shutil.copytree(path, other, symlinks=True, dirs_exist_ok=True)),
-    "move": shutil.move,
+    "move": apart(shutil.move),
     "rmtree": lambda path, other: shutil.rmtree(path),
     "chdir": lambda path, other: os.chdir(path),
     "cwd": lambda path, other: os.getcwd(),
