@@ -186,7 +186,7 @@ class VirtualGpu:
                 self.devices.ledgers[card].resized(storage, func.name())
 
     def lacks(self, device: torch.device) -> None:
-        """The script asks for another card than the first."""
+        """The script asks for another card than the first: raises what the runtime says where it is not there."""
         self.devices.demand(device.index)
 
     def made_up(self, what: str) -> None:
