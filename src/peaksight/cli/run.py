@@ -2,7 +2,6 @@
 
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -11,9 +10,9 @@ from peaksight.attribution import report_on
 from peaksight.cli.output import Output, stdout_on_stderr
 from peaksight.cli.publish import FILE, STDOUT, Destinations, destination_options, publish, write_file
 from peaksight.cli.script_words import script_command
-from peaksight.cli.sizes import SIZE
+from peaksight.cli.simulation_options import SimulationOptions, simulation_options
 from peaksight.errors import ScriptError
-from peaksight.gpus import Card, Room, find_card, installed_card, room_on
+from peaksight.gpus import Room
 from peaksight.records import WITHOUT_ANSWER, Capture, Report, ScriptCommand, StepPeak
 from peaksight.records.capture_file import write_capture_file
 from peaksight.reporting import again_line, progress_line, stopped_line
@@ -21,47 +20,9 @@ from peaksight.virtual_gpu.garbage import collect_rarely
 
 FITS, DOES_NOT_FIT, NO_ANSWER = 0, 1, 2
 
-MAX_GPUS = 16
-_DEFAULT_CARD = "h100-80gb"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions(Destinations):
-    """The options of `peaksight run`; sizes in bytes, None where the option was not given."""
-
-    gpu: str | None = None
-    gpus: int = 1
-    memory: int | None = None
-    reserved_by_others: int = 0
-    torch: str | None = None
-    steps: int | None = None
-    worst_batch: bool = False
-
-    @property
-    def card(self) -> Card:
-        """The card to simulate: the named one, else this machine's, else an H100; `--memory` replaces its total."""
-        card = find_card(self.gpu) if self.gpu else installed_card() or find_card(_DEFAULT_CARD)
-        return card if self.memory is None else replace(card, total_bytes=self.memory)
-
-    @property
-    def room(self) -> Room:
-        """What the script finds of the card."""
-        return room_on(self.card, others_bytes=self.reserved_by_others)
-
 
 @click.command(context_settings={"allow_interspersed_args": False})
-@click.option("--gpu", metavar="NAME", help="The card, see `peaksight gpus`. Default: this machine's, else h100-80gb.")
-@click.option("--gpus", type=click.IntRange(1, MAX_GPUS), metavar="N", default=1, help="How many of it there are.")
-@click.option("--memory", type=SIZE, metavar="SIZE", help="The card's total memory, as in 24GiB. Default: its own.")
-@click.option("--reserved-by-others", type=SIZE, metavar="SIZE", default=0, help="What other processes hold of it.")
-@click.option("--torch", metavar="VERSION", help="Take the device rules of this build, as in 2.11+cu130.")
-@click.option(
-    "--steps",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Stop after N steps, 0: it makes none. Default: once steady.",
-)
-@click.option("--worst-batch", is_flag=True, help="Make every batch of a DataLoader of the longest samples.")
+@simulation_options
 @click.option("--save", type=FILE, metavar="FILE", help="Save the run, for `peaksight report FILE`.")
 @destination_options
 @click.option("-m", "is_module", is_flag=True, help="SCRIPT is a module, as in `python -m`.")
@@ -73,19 +34,20 @@ def run(words: tuple[str, ...], is_module: bool, **options: Any) -> int:
     front of it are understood. The exit code is 0 if it fits, 1 if it does not, 2 without an answer. "Likely" counts as
     yes.
     """
-    return _run(script_command(words, is_module=is_module), RunOptions(**options))
+    simulation = SimulationOptions.taken_from(options)
+    return _run(script_command(words, is_module=is_module), simulation, Destinations(**options))
 
 
-def _run(command: ScriptCommand, options: RunOptions) -> int:
+def _run(command: ScriptCommand, options: SimulationOptions, to: Destinations) -> int:
     room, output = options.room, Output()
     progress = _Progress(output)
-    options.check()
-    with stdout_on_stderr() if options.json == STDOUT else nullcontext():
+    to.check()
+    with stdout_on_stderr() if to.json == STDOUT else nullcontext():
         captures = _simulate(command, room, options, progress)
     report = report_on(captures, room)
-    publish(report, options, output, shown=report.finished != "failed" or report.oom is not None)
-    if options.save:
-        write_file(options.save, lambda path: write_capture_file(path, captures, room), output)
+    publish(report, to, output, shown=report.finished != "failed" or report.oom is not None)
+    if to.save:
+        write_file(to.save, lambda path: write_capture_file(path, captures, room), output)
     if report.finished == "untrained" and report.oom is None:
         raise _untrained()
     if _exit_code(report) == NO_ANSWER:
@@ -111,7 +73,9 @@ class _Progress:
         self._output.say(progress_line(step, time.perf_counter() - self._started))
 
 
-def _simulate(command: ScriptCommand, room: Room, options: RunOptions, progress: _Progress) -> tuple[Capture, ...]:
+def _simulate(
+    command: ScriptCommand, room: Room, options: SimulationOptions, progress: _Progress
+) -> tuple[Capture, ...]:
     """Run the script, and again without a limit if a failure ended it: after as many others as it got over before.
 
     torch is imported here, for it takes seconds that `--help` need not wait for.

@@ -1,0 +1,66 @@
+"""What to simulate a script on: the options that every command which simulates shares."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import click
+
+from peaksight.cli.sizes import SIZE
+from peaksight.gpus import Card, Room, find_card, installed_card, room_on
+
+MAX_GPUS = 16
+_DEFAULT_CARD = "h100-80gb"
+
+_OPTIONS = (
+    click.option(
+        "--gpu", metavar="NAME", help="The card, see `peaksight gpus`. Default: this machine's, else h100-80gb."
+    ),
+    click.option("--gpus", type=click.IntRange(1, MAX_GPUS), metavar="N", default=1, help="How many of it there are."),
+    click.option("--memory", type=SIZE, metavar="SIZE", help="The card's total memory, as in 24GiB. Default: its own."),
+    click.option("--reserved-by-others", type=SIZE, metavar="SIZE", default=0, help="What other processes hold of it."),
+    click.option("--torch", metavar="VERSION", help="Take the device rules of this build, as in 2.11+cu130."),
+    click.option(
+        "--steps",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="Stop after N steps, 0: it makes none. Default: once steady.",
+    ),
+    click.option("--worst-batch", is_flag=True, help="Make every batch of a DataLoader of the longest samples."),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulationOptions:
+    """The options of a simulation; sizes in bytes, None where the option was not given."""
+
+    gpu: str | None = None
+    gpus: int = 1
+    memory: int | None = None
+    reserved_by_others: int = 0
+    torch: str | None = None
+    steps: int | None = None
+    worst_batch: bool = False
+
+    @classmethod
+    def taken_from(cls, options: dict[str, Any]) -> "SimulationOptions":
+        """Those of `options` that are a simulation's, which are no longer in there then."""
+        return cls(**{field.name: options.pop(field.name) for field in fields(cls) if field.name in options})
+
+    @property
+    def card(self) -> Card:
+        """The card to simulate: the named one, else this machine's, else an H100; `--memory` replaces its total."""
+        card = find_card(self.gpu) if self.gpu else installed_card() or find_card(_DEFAULT_CARD)
+        return card if self.memory is None else replace(card, total_bytes=self.memory)
+
+    @property
+    def room(self) -> Room:
+        """What the script finds of the card."""
+        return room_on(self.card, others_bytes=self.reserved_by_others)
+
+
+def simulation_options(command: Callable) -> Callable:
+    """Give a command the options of `SimulationOptions`."""
+    for add_option in reversed(_OPTIONS):
+        command = add_option(command)
+    return command
