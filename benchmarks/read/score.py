@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from peaksight.diagnosis import explain
+from peaksight.diagnosis.logs import explain
 from peaksight.postmortem import read_log
 from peaksight.records import Reading
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from peaksight.cli.output import Output
 from peaksight.cli.publish import STDOUT, Destinations, destination_options, write_file
 from peaksight.cli.snapshots import read_recording, write_page
-from peaksight.diagnosis import explain, explain_job, rank_of
+from peaksight.diagnosis.logs import explain, explain_job, rank_of
 from peaksight.errors import UsageError
 from peaksight.postmortem import read_log
 from peaksight.postmortem.snapshots import is_snapshot

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from peaksight.diagnosis import explain
+from peaksight.diagnosis.logs import explain
 from peaksight.postmortem import read_log
 from peaksight.reporting.json import answers_to_json
 

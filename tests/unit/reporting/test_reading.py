@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from golden_files import compare_golden
-from peaksight.diagnosis import explain
+from peaksight.diagnosis.logs import explain
 from peaksight.postmortem import read_log
 from peaksight.reporting.reading import render_reading
 

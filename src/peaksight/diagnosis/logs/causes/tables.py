@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from peaksight.diagnosis.rules import Case, Finding
+from peaksight.diagnosis.logs.case import Case, Finding
 from peaksight.records import Cause, Confidence, ProcessUse
 from peaksight.units import GIB, format_bytes
 

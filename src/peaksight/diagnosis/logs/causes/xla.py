@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from peaksight.diagnosis.rules import Case, Finding, quoted
+from peaksight.diagnosis.logs.case import Case, Finding, quoted
 from peaksight.records import Cause, Confidence, OomMessage
 from peaksight.units import format_bytes
 

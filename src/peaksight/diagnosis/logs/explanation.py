@@ -1,10 +1,10 @@
 """From what a log says to what happened, why probably, and what to do."""
 
-from peaksight.diagnosis.arithmetic import check_all
-from peaksight.diagnosis.causes import RULES
-from peaksight.diagnosis.limits import cannot_tell, next_command
-from peaksight.diagnosis.rules import Case, ranked
-from peaksight.diagnosis.summary import happened
+from peaksight.diagnosis.logs.arithmetic import check_all
+from peaksight.diagnosis.logs.case import Case, ranked
+from peaksight.diagnosis.logs.causes import RULES
+from peaksight.diagnosis.logs.limits import cannot_tell, next_command
+from peaksight.diagnosis.logs.summary import happened
 from peaksight.records import Cause, Confidence, LogEvidence, Memory, OomMessage, Reading
 
 SCHEMA = "peaksight.reading/1"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 
-from peaksight.diagnosis.rules import Case, Finding, quoted
+from peaksight.diagnosis.logs.case import Case, Finding, quoted
 from peaksight.records import Cause, Clue, Confidence
 
 # Lines from the failure within which a word is taken to be about it.
@@ -62,5 +62,5 @@ def _distance(clue: Clue, case: Case) -> int:
 
 @cache
 def _entries() -> list[dict]:
-    text = (files("peaksight.diagnosis.causes") / "words.toml").read_text(encoding="utf-8")
+    text = (files("peaksight.diagnosis.logs.causes") / "words.toml").read_text(encoding="utf-8")
     return list(tomllib.loads(text).values())

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from peaksight.diagnosis.rules import Case, Finding
+from peaksight.diagnosis.logs.case import Case, Finding
 from peaksight.records import Cause, Confidence, Memory, OomMessage
 from peaksight.units import format_bytes
 

@@ -1,7 +1,7 @@
 """The rules: one function a cause. Each reads records only and yields nothing where they do not say enough."""
 
-from peaksight.diagnosis.causes import capacity, graphs, host, libraries, pieces, tables, tensors, words, xla
-from peaksight.diagnosis.rules import Rule
+from peaksight.diagnosis.logs.case import Rule
+from peaksight.diagnosis.logs.causes import capacity, graphs, host, libraries, pieces, tables, tensors, words, xla
 
 RULES: tuple[Rule, ...] = (
     *capacity.RULES,

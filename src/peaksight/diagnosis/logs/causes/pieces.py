@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from peaksight.diagnosis.arithmetic import is_plain_shortage
-from peaksight.diagnosis.rules import Case, Finding
+from peaksight.diagnosis.logs.arithmetic import is_plain_shortage
+from peaksight.diagnosis.logs.case import Case, Finding
 from peaksight.records import Cause, Confidence
 from peaksight.units import GIB, MIB, format_bytes
 

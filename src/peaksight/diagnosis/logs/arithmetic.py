@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from peaksight.diagnosis.accounts import Account, account_of
+from peaksight.diagnosis.logs.accounts import Account, account_of
 from peaksight.records import Check, OomMessage
 from peaksight.units import GIB, MIB, format_bytes
 

@@ -2,8 +2,8 @@
 
 import io
 
-from peaksight.diagnosis.accounts import account_of
-from peaksight.diagnosis.arithmetic import check_message
+from peaksight.diagnosis.logs.accounts import account_of
+from peaksight.diagnosis.logs.arithmetic import check_message
 from peaksight.postmortem import read_log
 from peaksight.units import GIB
 

@@ -1,6 +1,6 @@
 """What happened, in one sentence."""
 
-from peaksight.diagnosis.rules import Case
+from peaksight.diagnosis.logs.case import Case
 from peaksight.records import Memory, OomMessage, Phase
 from peaksight.units import format_bytes
 

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from peaksight.diagnosis.cards import card_of
-from peaksight.diagnosis.rules import Case
+from peaksight.diagnosis.logs.cards import card_of
+from peaksight.diagnosis.logs.case import Case
 from peaksight.records import Cause, Confidence, Memory
 from peaksight.units import GIB, MIB
 

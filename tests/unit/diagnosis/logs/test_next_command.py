@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from peaksight.diagnosis import explain
+from peaksight.diagnosis.logs import explain
 from peaksight.postmortem import read_log
 
 MESSAGE = (

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from peaksight.diagnosis.explanation import explain, main_message
+from peaksight.diagnosis.logs.explanation import explain, main_message
 from peaksight.records import JobReading, LogEvidence, OomMessage, RankEnd, ToldBy
 
 SCHEMA = "peaksight.job/1"

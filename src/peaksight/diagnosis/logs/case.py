@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from peaksight.diagnosis.accounts import Account, account_of
-from peaksight.diagnosis.shapes import fits
+from peaksight.diagnosis.logs.accounts import Account, account_of
+from peaksight.diagnosis.logs.shapes import fits
 from peaksight.records import Cause, Clue, Confidence, Fit, LogEvidence, Memory, OomMessage, Phase
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import pairwise
 
-from peaksight.diagnosis.rules import Case, Finding, quoted
+from peaksight.diagnosis.logs.case import Case, Finding, quoted
 from peaksight.records import Cause, Confidence, Memory, Phase
 from peaksight.units import format_bytes
 

@@ -5,7 +5,7 @@ import io
 import pytest
 
 from benchmarks.read.score import answers, summary
-from peaksight.diagnosis import explain
+from peaksight.diagnosis.logs import explain
 from peaksight.postmortem import read_log
 
 

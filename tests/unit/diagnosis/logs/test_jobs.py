@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from peaksight.diagnosis import explain_job
+from peaksight.diagnosis.logs import explain_job
 from peaksight.postmortem import read_log
 
 OOM = (

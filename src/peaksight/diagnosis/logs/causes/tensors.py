@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from peaksight.diagnosis.rules import Case, Finding, quoted
+from peaksight.diagnosis.logs.case import Case, Finding, quoted
 from peaksight.records import Cause, Confidence, Fit, Memory
 from peaksight.units import GIB, format_bytes
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from peaksight.diagnosis.accounts import USUAL_OUTSIDE_BYTES
-from peaksight.diagnosis.arithmetic import is_plain_shortage
-from peaksight.diagnosis.rules import Case, Finding
+from peaksight.diagnosis.logs.accounts import USUAL_OUTSIDE_BYTES
+from peaksight.diagnosis.logs.arithmetic import is_plain_shortage
+from peaksight.diagnosis.logs.case import Case, Finding
 from peaksight.records import Cause, Confidence, Memory, Phase
 from peaksight.units import MIB, format_bytes
 
