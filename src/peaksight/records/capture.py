@@ -3,17 +3,17 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-
-class Phase(StrEnum):
-    """What the training loop was doing."""
-
-    INIT = "init"
-    FORWARD = "forward"
-    BACKWARD = "backward"
-    OPTIMIZER = "optimizer"
-    EVALUATION = "evaluation"
-    SAVE = "save"
-    OTHER = "other"
+from peaksight.records.facts import (
+    BatchFact,
+    CheckpointFact,
+    Hold,
+    LossFact,
+    ModuleFact,
+    OptimizerFact,
+    SettingFact,
+    StatementFact,
+)
+from peaksight.records.phases import Phase
 
 
 class Role(StrEnum):
@@ -69,6 +69,11 @@ class Allocation:
     is the innermost frame outside torch's dispatcher (`torch/nn/modules/linear.py:134`). Both may be empty.
     `grad_enabled` tells whether autograd was recording. `module` is the path of the running module (FQN). The operator
     does without a `dispensable` block where the card has no room for it.
+
+    `tensor` is the dtype and shape of what it was taken for (`float32[8, 512, 768]`), empty where no tensor was.
+    `saved_by` is the autograd node that saves it for its backward (`MmBackward0`), the first that was found;
+    `backward` the number of the first backward pass whose graph has that node, counted from 1 over the whole run. What
+    no backward pass of the run came to has 0. Both are known only where `Capture.observed`.
     """
 
     born: int
@@ -85,6 +90,9 @@ class Allocation:
     source: str
     library: str
     dispensable: bool = False
+    tensor: str = ""
+    saved_by: str = ""
+    backward: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +218,9 @@ class Capture:
     `calls` are in order of their ticks, and `failures` in theirs; `fatal` is the index of the failure that ended the
     run, None if the script got over all of them. `outside_bytes` is the most that the process held outside the
     allocator, beside its context. `not_reached` is None where nothing could look for it.
+
+    `observed` tells that the objects of the script were looked at: without it the tables of facts that follow are empty
+    because nothing could fill them. Those on the script as a whole are the same in every capture of a run.
     """
 
     argv: tuple[str, ...]
@@ -233,3 +244,12 @@ class Capture:
     outside_bytes: int = 0
     not_reached: tuple[NotReached, ...] | None = None
     device: int = 0
+    observed: bool = False
+    holds: tuple[Hold, ...] = ()
+    modules: tuple[ModuleFact, ...] = ()
+    optimizers: tuple[OptimizerFact, ...] = ()
+    batches: tuple[BatchFact, ...] = ()
+    checkpoints: tuple[CheckpointFact, ...] = ()
+    settings: tuple[SettingFact, ...] = ()
+    losses: tuple[LossFact, ...] = ()
+    statements: tuple[StatementFact, ...] = ()

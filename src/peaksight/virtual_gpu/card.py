@@ -15,6 +15,7 @@ from peaksight.virtual_gpu import dynamo, threads, triton_kernels
 from peaksight.virtual_gpu.answers import cuda_answers, data_parallel, memory_answers, torch_answers
 from peaksight.virtual_gpu.approximations import Approximations
 from peaksight.virtual_gpu.device_rules import DeviceRules
+from peaksight.virtual_gpu.evidence.witness import Witness
 from peaksight.virtual_gpu.garbage import collect_as_usual
 from peaksight.virtual_gpu.kernels import composites, convolution, index_composites, recurrent, transformers
 from peaksight.virtual_gpu.kernels.comparisons import comparison_rules
@@ -28,7 +29,7 @@ from peaksight.virtual_gpu.kernels.sparse_products import sparse_rules
 from peaksight.virtual_gpu.kernels.temporaries import KernelCall
 from peaksight.virtual_gpu.kernels.transformers import transformer_rules
 from peaksight.virtual_gpu.memory.at_the_limit import Failures
-from peaksight.virtual_gpu.memory.births import Circumstances
+from peaksight.virtual_gpu.memory.births import Circumstances, in_words
 from peaksight.virtual_gpu.memory.devices import Devices, allocator_of
 from peaksight.virtual_gpu.memory.ledger import Ledger
 from peaksight.virtual_gpu.memory.roles import Roles
@@ -39,7 +40,7 @@ from peaksight.virtual_gpu.source_lines import Lines, SourceLines
 from peaksight.virtual_gpu.tensors import copies
 from peaksight.virtual_gpu.tensors.device_requests import DeviceRequests
 from peaksight.virtual_gpu.tensors.mode import VirtualGpuMode
-from peaksight.virtual_gpu.tensors.results import card_of, device_storages, may_allocate, may_resize
+from peaksight.virtual_gpu.tensors.results import card_of, device_tensors, may_allocate, may_resize
 from peaksight.virtual_gpu.training import backward, data_loading, generation, modules, optimizers
 from peaksight.virtual_gpu.training.autocast import Autocast
 from peaksight.virtual_gpu.training.autograd_lines import AutogradLines
@@ -97,6 +98,7 @@ class VirtualGpu:
             on_step_end=self._end_step,
             on_trial=self._end_trial,
         )
+        self.witness = Witness(self.devices, self.loop, self._lines)
         self._roles = Roles(self.devices, self.loop)
         self._on_step = on_step
         self._lookout = lookout
@@ -138,9 +140,9 @@ class VirtualGpu:
         convolution.install(patches)
         recurrent.install(patches)
         Autocast(patches, self.rules.torch)
-        modules.install(patches, mode, self.loop, parameters)
-        optimizers.install(patches, self.loop, parameters)
-        backward.install(patches, requests, self.loop, self.devices, parameters)
+        modules.install(patches, mode, self.loop, parameters, self.witness)
+        optimizers.install(patches, self.loop, parameters, self.witness.optimizer_stepped)
+        backward.install(patches, requests, self.loop, self.devices, parameters, self.witness.backward_begins)
         data_loading.install(patches, self._worst)
         triton_kernels.install(patches, partial(self.approximations.note, "triton-kernels"))
         generation.install(patches, partial(self.made_up, "token"))
@@ -179,11 +181,12 @@ class VirtualGpu:
     def _note_results(self, func: Any, args: tuple, out: Any) -> None:
         if may_allocate(func):
             role, module = self._roles.of(func, args)
-            for card, storage in device_storages(func, out, self.made_up):
-                self.devices.ledgers[card].born(storage, func.name(), role, module)
+            for card, tensor in device_tensors(func, out, self.made_up):
+                storage = tensor.untyped_storage()
+                self.devices.ledgers[card].born(storage, func.name(), role, module, in_words(tensor))
         elif may_resize(func):
-            for card, storage in device_storages(func, out, self.made_up):
-                self.devices.ledgers[card].resized(storage, func.name())
+            for card, tensor in device_tensors(func, out, self.made_up):
+                self.devices.ledgers[card].resized(tensor.untyped_storage(), func.name())
 
     def lacks(self, device: torch.device) -> None:
         """The script asks for another card than the first: raises what the runtime says where it is not there."""
@@ -244,6 +247,7 @@ class VirtualGpu:
     def _end_step(self, step: int) -> int:
         self.failures.step_ended()
         peaks = [ledger.end_step(step) for ledger in self.devices.ledgers]
+        self.witness.step_ends()
         if self._lookout is not None:
             self._lookout.look()
         if self._on_step is not None:

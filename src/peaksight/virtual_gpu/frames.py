@@ -1,9 +1,11 @@
 """Which frames of a running script a run on the card would have too, without this package and the fake kernels."""
 
+import inspect
 import os
 from collections.abc import Sequence
 from functools import cache
-from types import CodeType
+from types import CodeType, FrameType
+from typing import Any
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # Outside of it are the frames that started the run.
@@ -18,6 +20,19 @@ _WAY_THERE = tuple(
 _CALL_OF_OPERATOR = os.path.join("torch", "_ops.py")
 # A function of torch asks the function mode through it, which calls the same function again.
 _DETOUR = os.path.join("torch", "overrides.py")
+
+
+def variables_of(frame: FrameType) -> dict[str, Any]:
+    """The variables of `frame`: of a function its local ones.
+
+    Reading `f_locals` fills a dictionary that lives as long as the frame and would keep its tensors alive: it is
+    emptied, which the script could see only through `locals()`.
+    """
+    seen = frame.f_locals
+    names = dict(seen)
+    if frame.f_code.co_flags & inspect.CO_OPTIMIZED and isinstance(seen, dict):  # from 3.13 on a view, keeping nothing
+        seen.clear()
+    return names
 
 
 @cache

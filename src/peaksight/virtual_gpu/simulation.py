@@ -110,6 +110,10 @@ def _capture(
         fatal=next((index for index, failure in enumerate(failures) if failure.number == fatal), None),
         outside_bytes=ledger.allocator.outside_bytes,
         device=ledger.device,
+        observed=not gpu.witness.has_failed,
+        holds=gpu.witness.holds_on(ledger.device),
+        modules=gpu.witness.modules.facts,
+        optimizers=gpu.witness.optimizers.facts,
     )
 
 

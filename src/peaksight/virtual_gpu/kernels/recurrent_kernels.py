@@ -16,6 +16,7 @@ from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.kernels.recurrent import flat_numel, views
 from peaksight.virtual_gpu.kernels.recurrent_sizes import Layers, algorithm, reserve_bytes, workspace_bytes
 from peaksight.virtual_gpu.kernels.temporaries import Rule
+from peaksight.virtual_gpu.memory.births import in_words
 from peaksight.virtual_gpu.memory.devices import Devices
 from peaksight.virtual_gpu.memory.ledger import Ledger
 
@@ -81,7 +82,7 @@ class Blocks:
 
     def take(self, tensor: torch.Tensor, role: Role = Role.UNMARKED) -> torch.Tensor:
         """A block for `tensor`, unless it has one."""
-        self.ledger.born(tensor.untyped_storage(), self.op, role)
+        self.ledger.born(tensor.untyped_storage(), self.op, role, tensor=in_words(tensor))
         return tensor
 
     def given(self, gradient: torch.Tensor | None, like: torch.Tensor) -> torch.Tensor:

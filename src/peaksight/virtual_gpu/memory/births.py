@@ -1,6 +1,10 @@
 """A block in the making of its record, and what is known when it is handed out."""
 
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import torch
 
 from peaksight.allocator.blocks import Block
 from peaksight.records import Allocation, Phase, Role
@@ -25,6 +29,9 @@ class Birth:
     role: Role = Role.UNMARKED
     died: int | None = None
     dispensable: bool = False
+    tensor: str = ""
+    saved_by: str = ""
+    backward: int = 0
 
     def record(self) -> Allocation:
         """The frozen record."""
@@ -43,7 +50,20 @@ class Birth:
             source=self.lines.source,
             library=self.lines.library,
             dispensable=self.dispensable,
+            tensor=self.tensor,
+            saved_by=self.saved_by,
+            backward=self.backward,
         )
+
+
+def in_words(tensor: Any) -> str:
+    """The dtype and shape of `tensor`, as in `float32[8, 512, 768]`."""
+    return _in_words(tensor.dtype, tuple(tensor.shape))
+
+
+@lru_cache(maxsize=65536)
+def _in_words(dtype: torch.dtype, shape: tuple[int, ...]) -> str:
+    return f"{str(dtype).removeprefix('torch.')}{list(shape)}"
 
 
 @dataclass(slots=True)

@@ -74,15 +74,15 @@ class Ledger:
 
     # Storages of tensors.
 
-    def born(self, storage: Any, op: str, role: Role = Role.UNMARKED, module: str = "") -> None:
+    def born(self, storage: Any, op: str, role: Role = Role.UNMARKED, module: str = "", tensor: str = "") -> None:
         """Give `storage` a block unless it has one; storages of zero bytes get none, as on the card.
 
-        It belongs to `module`, or else to the one that is running.
+        It belongs to `module`, or else to the one that is running; `tensor` says what it was made for.
         """
         key, num_bytes = storage._cdata, storage.nbytes()
         if num_bytes and key not in self._alive:
             birth = self.allocate(num_bytes, op, role)
-            birth.module = module or birth.module
+            birth.module, birth.tensor = module or birth.module, tensor
             self._alive[key] = (self._watch(storage, key), birth)
 
     def resized(self, storage: Any, op: str) -> None:

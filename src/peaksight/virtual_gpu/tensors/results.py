@@ -25,8 +25,8 @@ RESULTS_ON_CARD = {
 _RESIZES = {aten.resize_.default, aten.resize_as_.default, aten.set_.source_Tensor}
 
 
-def device_storages(func: Any, out: Any, made_up: Callable[[str], None]) -> list[tuple[int, Any]]:
-    """The storages of every tensor on a card that `func` returned, each with the index of its card.
+def device_tensors(func: Any, out: Any, made_up: Callable[[str], None]) -> list[tuple[int, Any]]:
+    """Every tensor with a storage on a card that `func` returned, each with the index of its card.
 
     `made_up` hears of sparse ones.
     """
@@ -34,11 +34,7 @@ def device_storages(func: Any, out: Any, made_up: Callable[[str], None]) -> list
         out = [out[position] for position in RESULTS_ON_CARD[func]]
     leaves = (out,) if isinstance(out, FakeTensor) else tree_leaves(out)
     on_card = [t for t in leaves if isinstance(t, FakeTensor) and t.fake_device.type == "cuda"]
-    return [
-        (tensor.fake_device.index, part.untyped_storage())
-        for tensor in on_card
-        for part in _strided_parts(tensor, made_up)
-    ]
+    return [(tensor.fake_device.index, part) for tensor in on_card for part in _strided_parts(tensor, made_up)]
 
 
 def _strided_parts(tensor: torch.Tensor, made_up: Callable[[str], None]) -> Sequence[torch.Tensor]:

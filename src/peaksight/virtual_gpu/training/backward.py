@@ -14,9 +14,14 @@ from peaksight.virtual_gpu.training.training_loop import TrainingLoop
 
 
 def install(
-    patches: Patches, requests: DeviceRequests, loop: TrainingLoop, devices: Devices, parameters: Parameters
+    patches: Patches,
+    requests: DeviceRequests,
+    loop: TrainingLoop,
+    devices: Devices,
+    parameters: Parameters,
+    on_begin: Callable[[Any], None],
 ) -> None:
-    """Follow every call of the autograd engine until `patches` is left.
+    """Follow every call of the autograd engine until `patches` is left; `on_begin` is told the roots of an outer one.
 
     `Tensor.backward` is itself an overridable function, so the function mode is off inside it; recomputation under
     checkpointing needs it as its forward had it.
@@ -27,6 +32,7 @@ def install(
         if loop.phase is not Phase.BACKWARD:
             for ledger in devices.ledgers:
                 ledger.backward_began()
+            on_begin(args[0])
         with loop.within(Phase.BACKWARD), requests:
             result = run_engine(*args, **kwargs)
         parameters.mark()

@@ -1,7 +1,7 @@
 """Parameters and modules: fake parameters keep their identity, and every call of a module is followed."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakSet
 
 import torch
@@ -91,12 +91,24 @@ def _tensors(state: Any) -> Iterator[torch.Tensor]:
             yield from _tensors(value)
 
 
-def install(patches: Patches, mode: VirtualGpuMode, loop: TrainingLoop, parameters: Parameters) -> None:
-    """Follow modules and keep parameters fake until `patches` is left."""
+class Caller(Protocol):
+    """Who is told of calls of modules."""
+
+    def module_called(self, module: nn.Module, *, is_root: bool) -> None:
+        """`module` is called, from outside of any other if `is_root`."""
+
+    def root_returned(self, module: nn.Module) -> None:
+        """`module`, which no other called, has returned."""
+
+
+def install(
+    patches: Patches, mode: VirtualGpuMode, loop: TrainingLoop, parameters: Parameters, witness: Caller
+) -> None:
+    """Follow modules and keep parameters fake until `patches` is left; `witness` is told of every call."""
     patches.set(torch.utils, "swap_tensors", _take_over)
     _make_parameters_fake(patches, mode, parameters)
     lazy_modules.install(patches, parameters.add)
-    _follow_calls(patches, loop, parameters)
+    _follow_calls(patches, loop, parameters, witness)
     _follow_moves(patches, mode, parameters)
 
 
@@ -141,14 +153,19 @@ def _make_by_type(patches: Patches) -> None:
     patches.set(FakeTensor, "__new__", staticmethod(make_like))
 
 
-def _follow_calls(patches: Patches, loop: TrainingLoop, parameters: Parameters) -> None:
+def _follow_calls(patches: Patches, loop: TrainingLoop, parameters: Parameters, witness: Caller) -> None:
     call = nn.Module.__call__
 
     def followed(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
-        if not loop.is_running:
+        is_root = not loop.is_running
+        if is_root:
             parameters.add_module(module)
+        witness.module_called(module, is_root=is_root)
         with loop.running(module):
-            return call(module, *args, **kwargs)
+            result = call(module, *args, **kwargs)
+        if is_root:
+            witness.root_returned(module)
+        return result
 
     patches.set(nn.Module, "__call__", followed)
 

@@ -1,5 +1,6 @@
 """Optimizers: the defaults of the card, and the end of each step."""
 
+from collections.abc import Callable
 from functools import wraps
 from typing import Any
 from weakref import WeakSet
@@ -17,11 +18,13 @@ from peaksight.virtual_gpu.training.modules import Parameters
 from peaksight.virtual_gpu.training.training_loop import TrainingLoop
 
 
-def install(patches: Patches, loop: TrainingLoop, parameters: Parameters) -> None:
-    """Follow every optimizer until `patches` is left."""
+def install(
+    patches: Patches, loop: TrainingLoop, parameters: Parameters, on_stepped: Callable[[Optimizer], None]
+) -> None:
+    """Follow every optimizer until `patches` is left; `on_stepped` is told of each that has stepped."""
     _allow_foreach(patches)
     lbfgs.install(patches)
-    stepping = _Stepping(loop, parameters)
+    stepping = _Stepping(loop, parameters, on_stepped)
     patches.callback(register_optimizer_step_pre_hook(stepping.begin).remove)
     patches.callback(register_optimizer_step_post_hook(stepping.end).remove)
     patches.set(torch.autograd.profiler, "record_function", _recording(loop, stepping))
@@ -61,8 +64,8 @@ def _on_devices_of_python(groups: dict[tuple[torch.device, Any], Any]) -> dict[t
 class _Stepping:
     """Hooks around `Optimizer.step`."""
 
-    def __init__(self, loop: TrainingLoop, parameters: Parameters) -> None:
-        self._loop, self._parameters = loop, parameters
+    def __init__(self, loop: TrainingLoop, parameters: Parameters, on_stepped: Callable[[Optimizer], None]) -> None:
+        self._loop, self._parameters, self._on_stepped = loop, parameters, on_stepped
         self._begun: WeakSet[Optimizer] = WeakSet()
 
     def begin(self, optimizer: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
@@ -88,6 +91,7 @@ class _Stepping:
     def end(self, optimizer: Any, args: tuple, kwargs: dict) -> None:
         self._loop.leave(Phase.OPTIMIZER)
         self._parameters.mark_state(optimizer)
+        self._on_stepped(optimizer)
         self._loop.optimizer_stepped(optimizer)
 
     def mark_states(self) -> None:

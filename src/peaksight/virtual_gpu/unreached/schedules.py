@@ -5,6 +5,7 @@ from types import FrameType
 from typing import Any
 
 from peaksight.records import NotReached
+from peaksight.virtual_gpu.frames import variables_of
 from peaksight.virtual_gpu.source_lines import SourceLines
 
 # Says what a trainer has not come to, once the run is over.
@@ -38,14 +39,8 @@ class Schedules:
 
 
 def _receiver(frame: FrameType) -> Any:
-    """What a method is called on. The dictionary of locals, which would keep them alive, is emptied."""
-    if frame.f_code.co_varnames[:1] != ("self",):
-        return None
-    seen = frame.f_locals
-    receiver = seen.get("self")
-    if isinstance(seen, dict):  # from Python 3.13 on it is a view, which keeps nothing
-        seen.clear()
-    return receiver
+    """What a method is called on."""
+    return variables_of(frame).get("self") if frame.f_code.co_varnames[:1] == ("self",) else None
 
 
 def _of_transformers(trainer: Any) -> _Missed:

@@ -10,6 +10,8 @@ from typing import Any
 
 from torch import nn
 
+from peaksight.virtual_gpu.frames import variables_of
+
 UNKNOWN: Any = object()
 _LOOKS_AT_LOCALS = {"locals", "vars", "dir", "eval", "exec"}
 
@@ -52,18 +54,13 @@ class Scope:
 def scope_of_frame(frame: FrameType, tree: ast.AST) -> Scope:
     """The names of `frame`, which runs `tree`; of a function that looks at its own locals only the global ones.
 
-    Reading `f_locals` fills a dictionary that lives as long as the frame and would keep its tensors alive: it is
-    emptied, which the script could see only through `locals()`.
+    Reading the variables empties what `locals()` would see.
     """
     if not frame.f_code.co_flags & inspect.CO_OPTIMIZED:
         return Scope(frame.f_locals, frame.f_globals)
     if any(isinstance(node, ast.Name) and node.id in _LOOKS_AT_LOCALS for node in ast.walk(tree)):
         return Scope({}, frame.f_globals)
-    seen = frame.f_locals
-    names = dict(seen)
-    if isinstance(seen, dict):  # from Python 3.13 on it is a view, which keeps nothing
-        seen.clear()
-    return Scope(names, frame.f_globals)
+    return Scope(variables_of(frame), frame.f_globals)
 
 
 def scope_of_call(function: FunctionType, bound: Mapping[str, Any]) -> Scope:

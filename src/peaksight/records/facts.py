@@ -1,0 +1,145 @@
+"""What a run showed beside its allocations: who holds blocks, and what its modules, optimizers and loaders are.
+
+All of them are flat rows of tables in the capture file. A record of a real run has none (`Capture.observed` is False).
+"""
+
+from dataclasses import dataclass
+
+from peaksight.records.phases import Phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """A name of the script through which the block born at `born` could be reached at `tick`.
+
+    `name` is an expression of the frame `where` (`train.py:main`): `outputs.hidden_states[3]`, `self.history[0]`. With
+    `by_graph` it is the graph behind that tensor which holds the block, for a backward pass that may come.
+    `shown_bytes` is how much of the block the tensor of that name shows: less than the block where it is a view.
+    """
+
+    tick: int
+    step: int
+    phase: Phase
+    born: int
+    name: str
+    where: str
+    shown_bytes: int
+    by_graph: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModuleFact:
+    """A module with parameters of its own, or a root, as it was at the last look.
+
+    `module` is its path (FQN), `kind` the name of its class. `parameter_bytes` are those of its own parameters,
+    `frozen_bytes` of those among them that need no gradient. `training` is its mode. `num_calls` counts its calls in
+    the last complete step, `num_calls_with_grad` those in which autograd recorded.
+    """
+
+    module: str
+    kind: str
+    is_root: bool
+    parameter_bytes: int
+    frozen_bytes: int
+    training: bool
+    num_calls: int
+    num_calls_with_grad: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizerFact:
+    """One kind of parameter in one optimizer: rows differ in the dtype of the parameter, of its state, or in `frozen`.
+
+    `optimizer` is its place among the optimizers that stepped, `kind` the name of its class, `how` the implementation
+    that ran (`foreach`, `fused`, `for-loop`). `parameter_bytes`, `state_bytes` and `count` are those of these
+    parameters; `frozen` ones need no gradient.
+    """
+
+    optimizer: int
+    kind: str
+    how: str
+    dtype: str
+    state_dtype: str
+    frozen: bool
+    count: int
+    parameter_bytes: int
+    state_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchFact:
+    """What a DataLoader gave in one step: `batch_size` samples were asked for, `first_sizes` the sizes of the first
+    dimensions of the tensors in it, largest first. `at` is the line that took it. `shapes` has them in full.
+    """
+
+    step: int
+    at: str
+    batch_size: int
+    first_sizes: str
+    shapes: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointFact:
+    """A call of torch.utils.checkpoint, in the step `step`.
+
+    `at` is the person's line, `module` the path of what runs inside (the running module where it is a function).
+    `reentrant` is which kind. `input_needs_grad` tells whether any tensor argument did, `grad_enabled` whether autograd
+    recorded at all, `recomputed` whether a backward pass ran it again. `first_tick` and `last_tick` enclose its
+    forward.
+    """
+
+    step: int
+    at: str
+    module: str
+    reentrant: bool
+    input_needs_grad: bool
+    grad_enabled: bool
+    recomputed: bool
+    first_tick: int
+    last_tick: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingFact:
+    """Something that the script switched, and whether anything came of it.
+
+    `kind` says what (`use_cache`, `gradient_checkpointing`, `freeze`, `cudnn.benchmark`), `at` where, `value` to what.
+    `num_reached` counts the times that it was looked at or took effect afterwards, `detail` says where the effective
+    value is (`decoder.config.use_cache is True`).
+    """
+
+    kind: str
+    at: str
+    value: str
+    num_reached: int
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossFact:
+    """A classification loss: `num_positions` rows of `num_classes` logits, of which `num_supervised` have a label.
+
+    `num_supervised` is None where the labels are not known. `born` is that of the block of the logits, `at` the line.
+    """
+
+    step: int
+    at: str
+    born: int
+    num_positions: int
+    num_classes: int
+    num_supervised: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementFact:
+    """A statement of the person's files that matters to a rule, found in their text.
+
+    `kind` is which (`freeze`, `detach`, `interval-after-work`), `at` its line, `text` what it says. `num_runs` is how
+    often it ran, None where that is not known.
+    """
+
+    kind: str
+    at: str
+    text: str
+    num_runs: int | None

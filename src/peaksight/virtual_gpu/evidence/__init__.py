@@ -1,0 +1,1 @@
+"""What keeps blocks alive, and what the script's modules, optimizers and loaders are: facts for those who explain."""

@@ -1,0 +1,56 @@
+"""The modules of the script: what they train, their mode, and how often they are called."""
+
+from collections import Counter
+from typing import Any
+from weakref import WeakSet
+
+import torch
+from torch import nn
+
+from peaksight.records import ModuleFact
+from peaksight.virtual_gpu.training.training_loop import ModuleTree
+
+
+class ModulesSeen:
+    """Counts calls, and keeps what modules were like at the end of the last step."""
+
+    def __init__(self, tree: ModuleTree) -> None:
+        """Paths are those of `tree`."""
+        self._tree = tree
+        self._roots: WeakSet[nn.Module] = WeakSet()
+        self._calls: Counter[int] = Counter()
+        self._calls_with_grad: Counter[int] = Counter()
+        self.facts: tuple[ModuleFact, ...] = ()
+
+    def called(self, module: nn.Module, *, is_root: bool) -> None:
+        """`module` is called, from outside of any other if `is_root`."""
+        if is_root:
+            self._roots.add(module)
+        self._calls[id(module)] += 1
+        self._calls_with_grad[id(module)] += torch.is_grad_enabled()
+
+    def step_ends(self) -> None:
+        """Keep what the modules are like now, and count anew."""
+        children = {id(child) for root in self._roots for child in root.modules() if child is not root}
+        roots = [root for root in self._roots if id(root) not in children]
+        self.facts = tuple(
+            self._fact(module, is_root=module is root)
+            for root in roots
+            for module in root.modules()
+            if module is root or module._parameters or not module._modules
+        )
+        self._calls.clear()
+        self._calls_with_grad.clear()
+
+    def _fact(self, module: nn.Module, *, is_root: bool) -> ModuleFact:
+        parameters: list[Any] = list(module.parameters(recurse=False))
+        return ModuleFact(
+            module=self._tree.path_of(module),
+            kind=type(module).__name__,
+            is_root=is_root,
+            parameter_bytes=sum(each.nbytes for each in parameters),
+            frozen_bytes=sum(each.nbytes for each in parameters if not each.requires_grad),
+            training=module.training,
+            num_calls=self._calls[id(module)],
+            num_calls_with_grad=self._calls_with_grad[id(module)],
+        )

@@ -1,0 +1,114 @@
+"""By which names the script reaches its tensors: the variables of its running frames, and what they lead to."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from types import FrameType, ModuleType
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from peaksight.virtual_gpu.frames import is_ours, variables_of
+from peaksight.virtual_gpu.source_lines import SourceLines, installed_name
+
+# How far from a variable a tensor may be, and at how many objects a look looks.
+MAX_DEPTH, MAX_OBJECTS = 5, 50_000
+# Of a long list only so much at either end: its members are alike.
+MAX_MEMBERS = 2_000
+_PLAIN = (str, bytes, int, float, complex, bool, type(None), type, ModuleType, torch.dtype, torch.device)
+_OF_MODULE = {"_parameters", "_buffers"}
+# Frames of these say nothing of the script.
+_LOOKS_AT_LOCALS = {"locals", "vars", "eval", "exec"}
+_MACHINERY = ("torch/",)
+
+
+class Named(NamedTuple):
+    """A tensor, an expression that leads to it, and the frame in which that holds (`train.py:main`)."""
+
+    tensor: torch.Tensor
+    name: str
+    where: str
+
+
+def named_tensors(frame: FrameType | None, lines: SourceLines) -> Iterator[Named]:
+    """Every tensor that the frames from `frame` outwards lead to, by the shortest name of the innermost frame.
+
+    Parameters and buffers of modules are left out, as are the frames of torch's own machinery.
+    """
+    search = _Search()
+    while frame is not None:
+        where = _where(frame, lines)
+        if where:
+            yield from search.below(variables_of(frame), where)
+        frame = frame.f_back
+
+
+def _where(frame: FrameType, lines: SourceLines) -> str:
+    """The file and function of a frame of the script or of a library, empty for ours and for machinery."""
+    code = frame.f_code
+    if is_ours(code.co_filename) or code.co_filename.startswith("<"):
+        return ""
+    installed = installed_name(code.co_filename)
+    if (installed is not None and installed.startswith(_MACHINERY)) or _LOOKS_AT_LOCALS.intersection(code.co_names):
+        return ""
+    return f"{lines.name_of(code.co_filename)}:{code.co_name}"
+
+
+class _Search:
+    """Breadth first, and no object twice."""
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+        self._num_left = MAX_OBJECTS
+        self._kept: list[Any] = []
+
+    def below(self, variables: Mapping[str, Any], where: str) -> Iterator[Named]:
+        """The tensors that `variables` lead to."""
+        self._kept.append(variables)
+        pending = deque((name, value, 0) for name, value in variables.items() if not name.startswith("__"))
+        while pending and self._num_left > 0:
+            name, value, depth = pending.popleft()
+            if isinstance(value, _PLAIN) or id(value) in self._seen:
+                continue
+            self._seen.add(id(value))
+            self._num_left -= 1
+            if isinstance(value, torch.Tensor):
+                if not isinstance(value, nn.Parameter):
+                    yield Named(value, name, where)
+            elif depth < MAX_DEPTH or isinstance(value, nn.Module):
+                pending.extend((name + path, member, depth + 1) for path, member in _members(value))
+
+
+def _members(value: Any) -> Iterator[tuple[str, Any]]:
+    """What `value` holds, with the expression that leads there."""
+    if isinstance(value, Mapping):
+        for key, member in list(value.items())[:MAX_MEMBERS]:
+            yield f"[{key!r}]", member
+    elif isinstance(value, (list, tuple, set, frozenset, deque)):
+        members = list(value)
+        for place in range(min(len(members), MAX_MEMBERS)):
+            yield f"[{place}]", members[place]
+    elif isinstance(value, nn.Module):
+        yield from _members_of_module(value)
+    elif callable(value) and getattr(value, "__closure__", None):
+        names = value.__code__.co_freevars
+        for name, cell in zip(names, value.__closure__, strict=True):
+            yield f".<{name}>", _content(cell)
+    else:
+        for key, member in list(getattr(value, "__dict__", {}).items()):
+            yield f".{key}", member
+
+
+def _members_of_module(module: nn.Module) -> Iterator[tuple[str, Any]]:
+    for key, member in list(vars(module).items()):
+        if key == "_modules":
+            yield from ((f".{name}", child) for name, child in member.items())
+        elif key not in _OF_MODULE and not key.endswith("_hooks") and not key.startswith("__"):
+            yield f".{key}", member
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not assigned yet
+        return None

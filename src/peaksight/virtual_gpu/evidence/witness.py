@@ -1,0 +1,120 @@
+"""Looks at the objects of the script where a backward pass begins and where a step ends, and keeps what it saw."""
+
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import nn
+
+from peaksight.records import Hold, Role
+from peaksight.virtual_gpu.evidence.graphs import Graphs
+from peaksight.virtual_gpu.evidence.modules_seen import ModulesSeen
+from peaksight.virtual_gpu.evidence.names import Named, named_tensors
+from peaksight.virtual_gpu.evidence.optimizers_seen import OptimizersSeen
+from peaksight.virtual_gpu.memory.births import Birth
+from peaksight.virtual_gpu.memory.devices import Devices
+from peaksight.virtual_gpu.source_lines import SourceLines
+from peaksight.virtual_gpu.torch_private import FakeTensor
+from peaksight.virtual_gpu.training.training_loop import TrainingLoop
+
+# Of each kind of moment the first ones are looked at, and then ever fewer; of each look the largest blocks are kept.
+NUM_FIRST_LOOKS = 4
+MAX_HOLDS = 256
+_TOLD_BY_ROLE = {Role.PARAMETER, Role.GRADIENT, Role.OPTIMIZER_STATE, Role.BUFFER, Role.WORKSPACE}
+
+
+class Witness:
+    """What one run shows beside its allocations. Whatever the script's objects answer, the run goes on."""
+
+    def __init__(self, devices: Devices, loop: TrainingLoop, lines: SourceLines) -> None:
+        """Nothing was seen yet."""
+        self.modules = ModulesSeen(loop.modules)
+        self.optimizers = OptimizersSeen()
+        self.has_failed = False
+        self._devices, self._loop, self._lines = devices, loop, lines
+        self._graphs = Graphs(self._birth_of)
+        self._holds: dict[int, list[Hold]] = defaultdict(list)
+        self._num_moments: Counter[str] = Counter()
+
+    def backward_begins(self, roots: Any) -> None:
+        """The engine is called for `roots`: tensors, or edges."""
+        self._try(lambda: self._graphs.pass_begins(roots))
+        self._look("backward", sys._getframe(1))
+
+    def step_ends(self) -> None:
+        """Every optimizer has stepped."""
+        self._try(self.modules.step_ends)
+        self._look("step", sys._getframe(1))
+
+    def module_called(self, module: nn.Module, *, is_root: bool) -> None:
+        """`module` is called, from outside of any other if `is_root`."""
+        self.modules.called(module, is_root=is_root)
+
+    def root_returned(self, module: nn.Module) -> None:
+        """A module that no other called is through: what an evaluation keeps shows here."""
+        if not module.training:
+            self._look("evaluation", sys._getframe(1))
+
+    def optimizer_stepped(self, optimizer: torch.optim.Optimizer) -> None:
+        """One optimizer has stepped."""
+        self._try(lambda: self.optimizers.stepped(optimizer))
+
+    def holds_on(self, device: int) -> tuple[Hold, ...]:
+        """Who held the blocks of card number `device`."""
+        return tuple(self._holds[device])
+
+    def _try(self, look: Callable[[], None]) -> None:
+        try:
+            look()
+        except Exception:  # of an object of the script's that is asked for what it has
+            self.has_failed = True
+
+    def _look(self, moment: str, frame: FrameType | None) -> None:
+        self._num_moments[moment] += 1
+        count = self._num_moments[moment]
+        if count <= NUM_FIRST_LOOKS or count & (count - 1) == 0:
+            self._try(lambda: self._note_names(frame))
+
+    def _note_names(self, frame: FrameType | None) -> None:
+        found: dict[Birth, tuple[int, Hold]] = {}
+        for named in named_tensors(frame, self._lines):
+            for device, birth, by_graph in self._held_by(named):
+                if birth not in found:
+                    found[birth] = device, self._hold(device, birth, named, by_graph)
+        largest = sorted(found, key=lambda birth: -birth.allocated_bytes)[:MAX_HOLDS]
+        for birth in largest:
+            device, hold = found[birth]
+            self._holds[device].append(hold)
+
+    def _held_by(self, named: Named) -> Iterator[tuple[int, Birth, bool]]:
+        """The block of a tensor that has a name, and those that its graph saves, unless their role says it all."""
+        own = self._birth_of(named.tensor)
+        if own is not None and own.role not in _TOLD_BY_ROLE:
+            yield self._device_of(named.tensor), own, False
+        if named.tensor.grad_fn is not None:
+            for birth in self._graphs.look(named.tensor):
+                if birth.role not in _TOLD_BY_ROLE:
+                    yield self._device_of(named.tensor), birth, True
+
+    def _hold(self, device: int, birth: Birth, named: Named, by_graph: bool) -> Hold:
+        return Hold(
+            tick=self._devices.ledgers[device].tick,
+            step=self._loop.step,
+            phase=self._loop.phase,
+            born=birth.born,
+            name=named.name,
+            where=named.where,
+            shown_bytes=birth.requested_bytes if by_graph else named.tensor.nbytes,
+            by_graph=by_graph,
+        )
+
+    def _device_of(self, tensor: Any) -> int:
+        return tensor.fake_device.index if isinstance(tensor, FakeTensor) and tensor.fake_device.index else 0
+
+    def _birth_of(self, tensor: torch.Tensor) -> Birth | None:
+        if not isinstance(tensor, FakeTensor) or tensor.layout != torch.strided:
+            return None
+        return self._devices.birth_of(tensor)
