@@ -5,9 +5,11 @@ import pytest
 from peaksight.cli import peaksight
 
 FLAGS = {
-    "run": "--gpu --gpus --memory --reserved-by-others --torch --steps --worst-batch --save --json --html --force -m",
+    "run": "--gpu --gpus --memory --reserved-by-others --torch --steps --worst-batch --save --json --html --force --all"
+    " -m",
     "read": "--json --html --force",
-    "report": "--json --html --force",
+    "report": "--json --html --force --all",
+    "explain": "",
     "replay": "",
     "gpus": "--mig --json",
 }

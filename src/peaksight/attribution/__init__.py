@@ -1,7 +1,7 @@
 """Who holds the peak, and whether it fits: computed from the capture alone."""
 
 from peaksight.attribution.build import build_report
-from peaksight.attribution.devices import report_on
+from peaksight.attribution.devices import capture_of_peak, report_on
 from peaksight.attribution.live_set import live_at_peak, live_set
 from peaksight.attribution.recordings import build_recording_report
 from peaksight.attribution.replayed import replay_capture
@@ -11,6 +11,7 @@ __all__ = [
     "Verdict",
     "build_recording_report",
     "build_report",
+    "capture_of_peak",
     "first_failure",
     "judge",
     "live_at_peak",

@@ -29,6 +29,12 @@ def report_on(captures: Sequence[Capture], room: Room) -> Report:
     )
 
 
+def capture_of_peak(captures: Sequence[Capture], device: int) -> Capture:
+    """The capture that the peak of card `device` is read from: that of the run without a limit, if there is one."""
+    run, unlimited = _runs(captures)
+    return unlimited.get(device) or run[device]
+
+
 def _runs(captures: Sequence[Capture]) -> tuple[dict[int, Capture], dict[int, Capture]]:
     """The captures of both runs by their card: the second run begins where the indices do not go on rising."""
     runs: tuple[dict[int, Capture], dict[int, Capture]] = ({}, {})

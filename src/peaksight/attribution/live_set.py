@@ -4,17 +4,18 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from peaksight.attribution.categories import Categories
+from peaksight.attribution.keepers import Keepers
 from peaksight.records import Allocation, Capture, Category, Holder, Phase
 
-_Row = tuple[Category, str, str, str, Phase, int]
+_Row = tuple[Category, str, str, str, Phase, int, str, str]
 
 
 def live_set(capture: Capture, tick: int) -> tuple[Holder, ...]:
     """What is alive after `tick` of `capture`, largest first; bytes are block sizes and add up to what is allocated."""
     groups: dict[_Row, list[int]] = defaultdict(list)
-    categories = Categories(capture)
+    categories, keepers = Categories(capture), Keepers(capture)
     for allocation in alive_at(capture, tick):
-        groups[_row(allocation, categories)].append(allocation.allocated_bytes)
+        groups[_row(allocation, categories, keepers)].append(allocation.allocated_bytes)
     return tuple(sorted((_holder(row, sizes) for row, sizes in groups.items()), key=_largest_first))
 
 
@@ -35,13 +36,14 @@ def is_alive(allocation: Allocation, tick: int) -> bool:
     return allocation.born <= tick and (allocation.died is None or allocation.died > tick)
 
 
-def _row(allocation: Allocation, categories: Categories) -> _Row:
-    category = categories.of(allocation)
-    return category, allocation.module, allocation.source, allocation.op, allocation.phase, allocation.step
+def _row(allocation: Allocation, categories: Categories, keepers: Keepers) -> _Row:
+    category, kept_by = categories.of(allocation), keepers.of(allocation)
+    born = allocation.module, allocation.source, allocation.op, allocation.phase, allocation.step
+    return category, *born, allocation.library, kept_by
 
 
 def _holder(row: _Row, sizes: list[int]) -> Holder:
-    category, module, source, op, phase, step = row
+    category, module, source, op, phase, step, library, kept_by = row
     return Holder(
         bytes=sum(sizes),
         count=len(sizes),
@@ -51,6 +53,8 @@ def _holder(row: _Row, sizes: list[int]) -> Holder:
         op=op,
         phase=phase,
         step=step,
+        library=library,
+        kept_by=kept_by,
     )
 
 

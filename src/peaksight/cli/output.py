@@ -29,9 +29,9 @@ class Output:
         """`text` on stdout as it is."""
         print(text, end="", file=self._stdout, flush=True)
 
-    def show(self, report: Report) -> None:
-        """The report on stdout, for a person."""
-        self.draw(partial(render_report, report))
+    def show(self, report: Report, *, show_all: bool = False) -> None:
+        """The report on stdout, for a person; with `show_all` also the causes that were refuted."""
+        self.draw(partial(render_report, report, show_all=show_all))
 
     def draw(self, render: Callable[[Console], None]) -> None:
         """What `render` prints, on stdout; a file name that its encoding cannot show has question marks."""

@@ -17,6 +17,9 @@ FILE = click.Path(dir_okay=False, resolve_path=True, path_type=Path)
 _JSON = click.Path(dir_okay=False, allow_dash=True, resolve_path=True, path_type=Path)
 
 _FORCE = click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
+all_option = click.option(
+    "--all", "show_all", is_flag=True, help="Show also the causes that were examined and refuted."
+)
 _HTML = click.option("--html", type=FILE, metavar="FILE", help="Write the report as a web page in one file.")
 _JSON_OPTION = click.option(
     "--json", type=_JSON, metavar="FILE", help="Write the report as JSON; - is all there is on stdout."
@@ -25,12 +28,16 @@ _JSON_OPTION = click.option(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destinations:
-    """The files to write beside the report in the terminal, None where the option was not given."""
+    """The files to write beside the report in the terminal, None where the option was not given.
+
+    `show_all` prints the causes that were looked for and refuted as well.
+    """
 
     json: Path | None = None
     html: Path | None = None
     save: Path | None = None
     force: bool = False
+    show_all: bool = False
 
     def check(self) -> None:
         """Raise UsageError for a file that exists, unless `force`, and for one that cannot be written as asked."""
@@ -67,7 +74,7 @@ def publish(report: Report, to: Destinations, output: Output, *, shown: bool = T
     if to.json == STDOUT:
         output.print(report_to_json(report))
     elif shown:
-        output.show(report)
+        output.show(report, show_all=to.show_all)
     if to.json and to.json != STDOUT:
         write_file(to.json, lambda path: path.write_text(report_to_json(report), encoding="utf-8"), output)
     if to.html:

@@ -5,15 +5,16 @@ from typing import Any
 
 import click
 
-from peaksight.attribution import report_on
 from peaksight.cli.output import Output
-from peaksight.cli.publish import Destinations, destination_options, publish
+from peaksight.cli.publish import Destinations, all_option, destination_options, publish
+from peaksight.diagnosis.diagnose import explained_report
 from peaksight.gpus import Room
 from peaksight.records.capture_file import read_capture_file
 
 
 @click.command()
 @destination_options
+@all_option
 @click.argument("capture", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def report(capture: Path, **options: Any) -> None:
     """Report CAPTURE, the file of a `peaksight run --save`, as that run did.
@@ -23,4 +24,4 @@ def report(capture: Path, **options: Any) -> None:
     to = Destinations(**options)
     to.check()
     captures, room = read_capture_file(capture, Room)
-    publish(report_on(captures, room), to, Output())
+    publish(explained_report(captures, room), to, Output())

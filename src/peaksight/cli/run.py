@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from peaksight.attribution import report_on
 from peaksight.cli.output import Output, stdout_on_stderr
-from peaksight.cli.publish import FILE, STDOUT, Destinations, destination_options, publish, write_file
+from peaksight.cli.publish import FILE, STDOUT, Destinations, all_option, destination_options, publish, write_file
 from peaksight.cli.script_words import script_command
 from peaksight.cli.simulation_options import SimulationOptions, simulation_options
+from peaksight.diagnosis.diagnose import explained_report
 from peaksight.errors import ScriptError
 from peaksight.gpus import Room
 from peaksight.records import WITHOUT_ANSWER, Capture, Report, ScriptCommand, StepPeak
@@ -25,6 +25,7 @@ FITS, DOES_NOT_FIT, NO_ANSWER = 0, 1, 2
 @simulation_options
 @click.option("--save", type=FILE, metavar="FILE", help="Save the run, for `peaksight report FILE`.")
 @destination_options
+@all_option
 @click.option("-m", "is_module", is_flag=True, help="SCRIPT is a module, as in `python -m`.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
 def run(words: tuple[str, ...], is_module: bool, **options: Any) -> int:
@@ -44,7 +45,7 @@ def _run(command: ScriptCommand, options: SimulationOptions, to: Destinations) -
     to.check()
     with stdout_on_stderr() if to.json == STDOUT else nullcontext():
         captures = _simulate(command, room, options, progress)
-    report = report_on(captures, room)
+    report = explained_report(captures, room)
     publish(report, to, output, shown=report.finished != "failed" or report.oom is not None)
     if to.save:
         write_file(to.save, lambda path: write_capture_file(path, captures, room), output)

@@ -25,6 +25,7 @@ from peaksight.records.facts import (
     SettingFact,
     StatementFact,
 )
+from peaksight.records.findings import Basis, Effect, Examined, Finding, Fix, Outcome
 from peaksight.records.phases import Phase
 from peaksight.records.reading import (
     Abort,
@@ -56,6 +57,7 @@ __all__ = [
     "Allocation",
     "AllocatorCall",
     "Approximation",
+    "Basis",
     "BatchFact",
     "Capture",
     "Category",
@@ -66,10 +68,14 @@ __all__ = [
     "Clue",
     "Confidence",
     "DeviceReport",
+    "Effect",
+    "Examined",
     "Fact",
     "Failure",
     "Figure",
+    "Finding",
     "Fit",
+    "Fix",
     "Gpu",
     "Hold",
     "Holder",
@@ -83,6 +89,7 @@ __all__ = [
     "OomMessage",
     "OptimizerFact",
     "OutOfMemory",
+    "Outcome",
     "Peak",
     "Phase",
     "ProcessUse",

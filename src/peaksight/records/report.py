@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-from peaksight.records.capture import Approximation, Category, NotReached, Phase, ScratchWrite
+from peaksight.records.capture import Approximation, Category, NotReached, ScratchWrite
+from peaksight.records.findings import Examined, Finding
+from peaksight.records.phases import Phase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +37,11 @@ class Peak:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """Allocations alive at the peak that agree in everything but size; the rows add up to the peak."""
+    """Allocations alive at the peak that agree in everything but size; the rows add up to the peak.
+
+    `library` is the innermost frame of a library, `kept_by` what keeps them alive: a role, the autograd node that saves
+    them for its backward, a name of the script. Empty where the record does not tell.
+    """
 
     bytes: int
     count: int
@@ -45,6 +51,8 @@ class Holder:
     op: str
     phase: Phase
     step: int
+    library: str = ""
+    kept_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +115,9 @@ class DeviceReport:
 class Report:
     """One answer. `fits` is None for "likely, but something at the peak is unknown".
 
-    `findings` is None: nothing looks for them yet, which is not the same as none found. `not_reached` names the lines
+    `findings` are the causes of the peak, that with the most bytes first, and then what has no effect; `examined` are
+    those looked for and not found. `findings` is None where nothing looked, which is not the same as none found.
+    `not_reached` names the lines
     (`train.py:214`) whose device work the peak is without, and is None where nothing could look for them;
     `not_reached_lines` has the same ones with what they say.
     `torch` is the installed release, `device_rules` the build whose kernel and workspace rules were used.
@@ -127,7 +137,7 @@ class Report:
     oom: OutOfMemory | None
     steps: tuple[StepReport, ...]
     live_at_peak: tuple[Holder, ...]
-    findings: None
+    findings: tuple[Finding, ...] | None
     not_simulated: tuple[Approximation, ...]
     not_reached: tuple[str, ...] | None
     writes: tuple[ScratchWrite, ...]
@@ -140,3 +150,4 @@ class Report:
     undecided: tuple[str, ...] = ()
     device: int = 0
     devices: tuple[DeviceReport, ...] = ()
+    examined: tuple[Examined, ...] = ()

@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 from peaksight import __version__
 from peaksight.records import Report
 from peaksight.records.recording import RecordingReport
-from peaksight.reporting import recording_sentences, rows, sentences
+from peaksight.reporting import recording_sentences, rows, sentences, why
 from peaksight.reporting.chart import steps_chart, timeline_chart
 from peaksight.units import format_bytes
 
@@ -18,7 +18,7 @@ def report_to_html(report: Report) -> str:
     """`report` as a page that opens anywhere, light or dark, wide or narrow."""
     chart = Markup(steps_chart(report)) if report.steps else ""
     page = _environment().get_template("report.html")
-    return page.render(report=report, chart=chart, rows=rows, sentences=sentences, version=__version__)
+    return page.render(report=report, chart=chart, rows=rows, sentences=sentences, why=why, version=__version__)
 
 
 def recording_to_html(report: RecordingReport) -> str:

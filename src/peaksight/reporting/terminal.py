@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from peaksight.records import Report
+from peaksight.reporting import why
 from peaksight.reporting.bars import Glyphs, glyphs_for, memory_bar, share_bar
 from peaksight.reporting.rows import by_category, by_place, ends
 from peaksight.reporting.sentences import (
@@ -35,9 +36,12 @@ _HOLDER_COLUMNS = 41
 _VERDICT_STYLES = {True: "bold green", False: "bold red", None: "bold yellow"}
 
 
-def render_report(report: Report, console: Console) -> None:
-    """Print `report` on `console`; the verdict is the first line and, where no person looks, not wrapped."""
-    page = _Page(report, glyphs_for(console.encoding), min(console.width, MAX_WIDTH))
+def render_report(report: Report, console: Console, *, show_all: bool = False) -> None:
+    """Print `report` on `console`; the verdict is the first line and, where no person looks, not wrapped.
+
+    With `show_all` the causes that were refuted are there too.
+    """
+    page = _Page(report, glyphs_for(console.encoding), min(console.width, MAX_WIDTH), show_all=show_all)
     style = _VERDICT_STYLES[report.fits]
     console.print(Text(verdict(report), style=style), soft_wrap=not console.is_terminal)
     for title, body in page.sections():
@@ -51,8 +55,9 @@ def render_report(report: Report, console: Console) -> None:
 class _Page:
     """The sections of one report, laid out for one width."""
 
-    def __init__(self, report: Report, glyphs: Glyphs, width: int) -> None:
+    def __init__(self, report: Report, glyphs: Glyphs, width: int, *, show_all: bool) -> None:
         self.report = report
+        self.show_all = show_all
         self.glyphs = glyphs
         self.width = width
 
@@ -70,6 +75,12 @@ class _Page:
         if report.live_at_peak:
             yield "Alive at the peak", self._categories()
             yield "Largest holders", self._holders()
+        if report.findings:
+            yield why.WHY, self._findings()
+        if fixes := why.estimated_fixes(report):
+            yield why.FIXES, self._fixes(fixes)
+        if self.show_all and report.examined:
+            yield why.EXAMINED, self._examined()
         if report.not_reached_lines:
             yield NOT_REACHED, self._not_reached()
         if report.not_simulated:
@@ -129,6 +140,28 @@ class _Page:
             table.add_row(*self._sizes(row.bytes), row.category_words, module, row.source)
         if others:
             table.add_row(*self._sizes(sum(row.bytes for row in others)), f"{len(others)} others", "", "", style="dim")
+        return table
+
+    def _findings(self) -> Table:
+        table = _table(">", "<")
+        for finding in why.shown_findings(self.report, show_all=self.show_all):
+            title = Text.assemble(finding.title, "  ", (finding.rule, "dim"))
+            table.add_row(why.size_of(finding), title)
+            for sentence in finding.evidence:
+                table.add_row("", Text(f"{self.glyphs.dot} {sentence}", style="dim", overflow="fold"))
+        return table
+
+    def _fixes(self, fixes: tuple[why.EstimatedFix, ...]) -> Table:
+        table = _table(">", "<", "<")
+        for each in fixes:
+            words = Text.assemble(each.fix.text, (f"  {each.rule}", "dim"))
+            table.add_row(why.saving_of(each.fix), each.fix.effect, words)
+        return table
+
+    def _examined(self) -> Table:
+        table = _table("<", "<", "<")
+        for each in self.report.examined:
+            table.add_row(each.rule, why.outcome_of(each), Text(each.why, style="dim"))
         return table
 
     def _not_reached(self) -> Table:

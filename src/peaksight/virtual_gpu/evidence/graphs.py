@@ -64,7 +64,8 @@ def _first_nodes(roots: Any) -> list[Any]:
 
 
 def _saved(node: Any) -> Iterator[torch.Tensor]:
-    for name in _names_of_saved(type(node)):
+    kind: Any = type(node)
+    for name in _names_of_saved(kind):
         saved = _read(node, name)
         for each in saved if isinstance(saved, (list, tuple)) else (saved,):
             data = getattr(each, "data", None)

@@ -1,0 +1,49 @@
+"""`peaksight explain`: what a rule means."""
+
+from difflib import get_close_matches
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from peaksight.diagnosis.catalog import all_rules, text_of, title_of
+from peaksight.errors import UsageError
+
+_WIDTH = 100
+
+
+@click.command()
+@click.argument("rule", required=False)
+def explain(rule: str | None) -> None:
+    """Explain RULE: what it finds, why that costs memory, an example, fixes, known misses; without it list all rules.
+
+    Rules are what `peaksight run` names under *Why*.
+    """
+    console = Console(highlight=False)
+    if rule is None:
+        console.print(_list())
+    else:
+        _print(_text(rule), console)
+
+
+def _print(text: str, console: Console) -> None:
+    """`text` as Markdown, for which rich imports much."""
+    from rich.markdown import Markdown
+
+    console.print(Markdown(text), width=min(console.width, _WIDTH))
+
+
+def _list() -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 1))
+    for slug in all_rules():
+        table.add_row(slug, title_of(slug))
+    return table
+
+
+def _text(rule: str) -> str:
+    try:
+        return text_of(rule)
+    except KeyError:
+        near = get_close_matches(rule, all_rules())
+        meant = f"did you mean {near[0]}?" if near else "`peaksight explain` lists them."
+        raise UsageError(f"There is no rule '{rule}': {meant}", slug="no-such-rule") from None

@@ -1,0 +1,31 @@
+"""Every rule, from the files of `rules/`, and the text that each file begins with."""
+
+import pkgutil
+from functools import cache
+from importlib import import_module
+from inspect import cleandoc
+
+from peaksight.diagnosis import rules
+from peaksight.diagnosis.rule import Rule
+
+
+@cache
+def all_rules() -> dict[str, Rule]:
+    """The rules by their slugs, in the order of these."""
+    modules = [import_module(f"{rules.__name__}.{found.name}") for found in pkgutil.iter_modules(rules.__path__)]
+    return dict(sorted((module.RULE.slug, module.RULE) for module in modules if hasattr(module, "RULE")))
+
+
+@cache
+def text_of(slug: str) -> str:
+    """What the rule finds, why that costs memory, an example, fixes and known misses, in Markdown.
+
+    Raises:
+        KeyError: there is no such rule.
+    """
+    return cleandoc(import_module(all_rules()[slug].examine.__module__).__doc__ or "")
+
+
+def title_of(slug: str) -> str:
+    """The heading of the text of a rule."""
+    return text_of(slug).splitlines()[0].removeprefix("# ")

@@ -1,0 +1,124 @@
+"""What a rule looks at: one capture, who is alive at its peak and why, and what would be without them."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+
+from peaksight.attribution.categories import Categories
+from peaksight.attribution.live_set import alive_at
+from peaksight.diagnosis.lifetimes import Lifetimes
+from peaksight.records import Allocation, Capture, Category, Hold, Phase
+from peaksight.units import format_bytes
+
+NUM_LINES = 3
+
+
+class Evidence:
+    """One capture of a run that shows the peak, indexed for rules. All bytes are sizes of blocks."""
+
+    def __init__(self, capture: Capture) -> None:
+        """`capture` is that of the unlimited run, where there is one."""
+        self.capture = capture
+        self._categories = Categories(capture)
+
+    @property
+    def peak_bytes(self) -> int:
+        """What is allocated at the peak."""
+        return self.capture.peak_allocated_bytes
+
+    @cached_property
+    def live(self) -> tuple[Allocation, ...]:
+        """What is alive at the peak, in order of birth."""
+        return tuple(alive_at(self.capture, self.capture.peak_tick))
+
+    @cached_property
+    def peak_maker(self) -> Allocation | None:
+        """The allocation that made the peak, None of an empty run."""
+        return next((a for a in self.live if a.born == self.capture.peak_tick), None)
+
+    @property
+    def peak_step(self) -> int:
+        """The step of the peak."""
+        return self.peak_maker.step if self.peak_maker else 0
+
+    @property
+    def peak_phase(self) -> Phase:
+        """The phase of the peak."""
+        return self.peak_maker.phase if self.peak_maker else Phase.OTHER
+
+    def category(self, allocation: Allocation) -> Category:
+        """What `allocation` is for."""
+        return self._categories.of(allocation)
+
+    def alive(self, tick: int) -> tuple[Allocation, ...]:
+        """What is alive after `tick`."""
+        return tuple(alive_at(self.capture, tick))
+
+    # What would be.
+
+    @cached_property
+    def lifetimes(self) -> Lifetimes:
+        """The course of the run."""
+        return Lifetimes(self.capture)
+
+    def saved_without(self, allocations: Iterable[Allocation]) -> int:
+        """By how many bytes the peak of the run falls if `allocations` were never made."""
+        return self.lifetimes.peak_bytes - self.lifetimes.without(allocations)
+
+    def saved_by_freeing(self, frees: Mapping[Allocation, int]) -> int:
+        """By how many bytes the peak falls if each of `frees` were given back at its tick there."""
+        return self.lifetimes.peak_bytes - self.lifetimes.with_earlier_frees(frees)
+
+    # Who holds.
+
+    @cached_property
+    def holds(self) -> Mapping[int, tuple[Hold, ...]]:
+        """The names by which the block born at a tick was reached, in order of the looks."""
+        by_birth: dict[int, list[Hold]] = defaultdict(list)
+        for hold in self.capture.holds:
+            by_birth[hold.born].append(hold)
+        return {born: tuple(holds) for born, holds in by_birth.items()}
+
+    def holds_of(self, allocations: Iterable[Allocation]) -> tuple[Hold, ...]:
+        """All looks at which one of `allocations` had a name."""
+        return tuple(hold for allocation in allocations for hold in self.holds.get(allocation.born, ()))
+
+    # In words.
+
+    def share(self, num_bytes: int) -> str:
+        """`1.20 GiB (30 % of the peak)`."""
+        return f"{format_bytes(num_bytes)} ({100 * num_bytes / max(self.peak_bytes, 1):.0f} % of the peak)"
+
+
+def largest_lines(allocations: Iterable[Allocation], num_lines: int = NUM_LINES) -> tuple[str, ...]:
+    """`1.20 GiB at train.py:20 in 12 blocks (float32[8, 512, 768])`, for the lines that hold most."""
+    groups: dict[str, list[Allocation]] = defaultdict(list)
+    for allocation in allocations:
+        groups[allocation.source].append(allocation)
+    ordered = sorted(groups.items(), key=lambda item: (-_total(item[1]), item[0]))
+    return tuple(_line(source, members) for source, members in ordered[:num_lines] if source)
+
+
+def main_line(allocations: Iterable[Allocation]) -> str:
+    """The line that holds most of `allocations`, empty where none has one."""
+    sizes: dict[str, int] = defaultdict(int)
+    for allocation in allocations:
+        sizes[allocation.source] += allocation.allocated_bytes
+    sizes.pop("", None)
+    return max(sizes, key=lambda source: (sizes[source], source), default="")
+
+
+def total_bytes(allocations: Iterable[Allocation]) -> int:
+    """The sum of their blocks."""
+    return sum(allocation.allocated_bytes for allocation in allocations)
+
+
+_total = total_bytes
+
+
+def _line(source: str, members: list[Allocation]) -> str:
+    largest = max(members, key=lambda allocation: allocation.allocated_bytes)
+    blocks = f" in {len(members)} blocks" if len(members) > 1 else ""
+    of = f", the largest {largest.tensor}" if largest.tensor and len(members) > 1 else ""
+    alone = f" ({largest.tensor})" if largest.tensor and len(members) == 1 else ""
+    return f"{format_bytes(_total(members))} at {source}{blocks}{of}{alone}"

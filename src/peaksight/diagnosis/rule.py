@@ -1,0 +1,68 @@
+"""What a rule is: a cause with a name, what it needs to know, and an examination that finds or refutes it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from peaksight.diagnosis.evidence import Evidence
+from peaksight.records import Capture, Examined, Finding, Outcome
+
+# A cause that holds less than this part of the peak is no cause of it.
+NOTABLE_SHARE = 0.02
+
+
+class Need(StrEnum):
+    """What a record must have for a rule to decide, in the words of the answer when it lacks it."""
+
+    OBSERVED = "what the script's objects hold: only a simulated run shows it"
+    STEPS = "a finished training step"
+    TWO_STEPS = "two finished training steps"
+    BACKWARD = "a backward pass"
+
+
+@dataclass(frozen=True, slots=True)
+class Refuted:
+    """The cause is not there: `why` with figures, in one sentence."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotDecidable:
+    """The record does not tell: `why` names what is missing."""
+
+    why: str
+
+
+Answer = Sequence[Finding] | Refuted | NotDecidable
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One cause: `slug` as `peaksight explain` knows it, the `examine` of its file, and what that `needs`."""
+
+    slug: str
+    examine: Callable[[Evidence], Answer]
+    needs: tuple[Need, ...] = ()
+
+    def look(self, evidence: Evidence) -> tuple[Finding, ...] | Examined:
+        """The findings in `evidence`, or why there is none."""
+        missing = next((need for need in self.needs if not _HAS[need](evidence.capture)), None)
+        answer = NotDecidable(f"the record lacks {missing}") if missing else self.examine(evidence)
+        if isinstance(answer, Refuted):
+            return Examined(rule=self.slug, outcome=Outcome.REFUTED, why=answer.why)
+        if isinstance(answer, NotDecidable):
+            return Examined(rule=self.slug, outcome=Outcome.NOT_DECIDABLE, why=answer.why)
+        return tuple(answer)
+
+
+def _num_steps(capture: Capture) -> int:
+    return sum(step.complete for step in capture.steps)
+
+
+_HAS: dict[Need, Callable[[Capture], bool]] = {
+    Need.OBSERVED: lambda capture: capture.observed,
+    Need.STEPS: lambda capture: _num_steps(capture) >= 1,
+    Need.TWO_STEPS: lambda capture: _num_steps(capture) >= 2,
+    Need.BACKWARD: lambda capture: any(step.backward_began for step in capture.steps),
+}
