@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from peaksight.attribution.live_set import live_at_peak
+from peaksight.attribution.series import Series
 from peaksight.attribution.verdict import allowed_by_script, judge
 from peaksight.gpus import Room, outside_the_allocator
 from peaksight.records import Capture, NotReached, Peak, Phase, Report, StepReport
@@ -17,6 +18,7 @@ def build_report(capture: Capture, room: Room, unlimited: Capture | None = None)
     card or on another: what the job needs is read from it.
     """
     verdict, whole = judge(capture, room, unlimited), unlimited or capture
+    series = Series(whole)
     return Report(
         schema=SCHEMA,
         argv=capture.argv,
@@ -26,7 +28,7 @@ def build_report(capture: Capture, room: Room, unlimited: Capture | None = None)
         fits=verdict.fits,
         peak=_peak(whole, room),
         oom=verdict.oom,
-        steps=_steps(whole),
+        steps=_steps(whole, series),
         live_at_peak=live_at_peak(whole),
         findings=None,
         not_simulated=whole.not_simulated + outside_the_allocator(room),
@@ -40,6 +42,7 @@ def build_report(capture: Capture, room: Room, unlimited: Capture | None = None)
         retries=verdict.retries,
         undecided=verdict.undecided,
         device=capture.device,
+        series=series.points(),
     )
 
 
@@ -68,12 +71,11 @@ def _places(lines: tuple[NotReached, ...] | None) -> tuple[str, ...] | None:
     return None if lines is None else tuple(line.at for line in lines)
 
 
-def _steps(capture: Capture) -> tuple[StepReport, ...]:
+def _steps(capture: Capture, series: Series) -> tuple[StepReport, ...]:
+    complete = [step for step in capture.steps if step.complete]
     return tuple(
         StepReport(
-            peak_allocated_bytes=step.peak_allocated_bytes,
-            peak_reserved_bytes=step.peak_reserved_bytes,
+            peak_allocated_bytes=step.peak_allocated_bytes, peak_reserved_bytes=step.peak_reserved_bytes, held=held
         )
-        for step in capture.steps
-        if step.complete
+        for step, held in zip(complete, series.at_peaks(complete), strict=True)
     )

@@ -47,7 +47,18 @@ from peaksight.records.reading import (
     Reading,
     ToldBy,
 )
-from peaksight.records.report import DeviceReport, Gpu, Holder, OutOfMemory, Peak, Report, Retries, StepReport
+from peaksight.records.report import (
+    CategoryBytes,
+    DeviceReport,
+    Gpu,
+    Holder,
+    OutOfMemory,
+    Peak,
+    Report,
+    Retries,
+    SeriesPoint,
+    StepReport,
+)
 from peaksight.records.script import ScriptCommand
 
 __all__ = [
@@ -61,6 +72,7 @@ __all__ = [
     "BatchFact",
     "Capture",
     "Category",
+    "CategoryBytes",
     "Cause",
     "Check",
     "CheckpointFact",
@@ -100,6 +112,7 @@ __all__ = [
     "Role",
     "ScratchWrite",
     "ScriptCommand",
+    "SeriesPoint",
     "SettingFact",
     "StatementFact",
     "StepPeak",

@@ -78,11 +78,30 @@ class OutOfMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CategoryBytes:
+    """What one category holds at a moment."""
+
+    category: Category
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepReport:
-    """The peaks of one step."""
+    """The peaks of one step, and what the allocated one is of: `held` adds up to it, largest first."""
 
     peak_allocated_bytes: int
     peak_reserved_bytes: int
+    held: tuple[CategoryBytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesPoint:
+    """What the categories hold right after the allocation at `tick`, made in `phase` of `step`."""
+
+    tick: int
+    step: int
+    phase: Phase
+    held: tuple[CategoryBytes, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +142,7 @@ class Report:
     `torch` is the installed release, `device_rules` the build whose kernel and workspace rules were used.
     `caught_ooms` counts the failures that the script got over; `retries` is None when the card was never full.
     `undecided` are the slugs in `not_simulated` for which a run that fits does so only likely.
+    `series` is the course of the run, at no more than some hundred moments.
     `devices` has all cards that the run used, and the rest is about the one with the index `device`: that on which the
     run fails, or which it fills most.
     """
@@ -151,3 +171,4 @@ class Report:
     device: int = 0
     devices: tuple[DeviceReport, ...] = ()
     examined: tuple[Examined, ...] = ()
+    series: tuple[SeriesPoint, ...] = ()
