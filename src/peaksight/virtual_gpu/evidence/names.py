@@ -76,11 +76,26 @@ class _Search:
                 if not isinstance(value, nn.Parameter):
                     yield Named(value, name, where)
             elif depth < MAX_DEPTH or isinstance(value, nn.Module):
-                pending.extend((name + path, member, depth + 1) for path, member in _members(value))
+                pending.extend((_joined(name, path), member, depth + 1) for path, member in _found_in(value))
+
+
+def _joined(name: str, path: str) -> str:
+    """The variable of a closure has a name of its own."""
+    return name + path if path.startswith((".", "[")) else path
+
+
+def _found_in(value: Any) -> list[tuple[str, Any]]:
+    """The members of `value`; none of an object that cannot be looked at, nor of ours."""
+    if type(value).__module__.startswith("peaksight."):
+        return []
+    try:
+        return list(_members(value))
+    except Exception:  # whatever an attribute of the script's raises
+        return []
 
 
 def _members(value: Any) -> Iterator[tuple[str, Any]]:
-    """What `value` holds, with the expression that leads there."""
+    """What `value` holds, with what leads there: `.attribute`, `[key]`, or the name of a variable of a closure."""
     if isinstance(value, Mapping):
         for key, member in list(value.items())[:MAX_MEMBERS]:
             yield f"[{key!r}]", member
@@ -93,7 +108,7 @@ def _members(value: Any) -> Iterator[tuple[str, Any]]:
     elif callable(value) and getattr(value, "__closure__", None):
         names = value.__code__.co_freevars
         for name, cell in zip(names, value.__closure__, strict=True):
-            yield f".<{name}>", _content(cell)
+            yield name, _content(cell)
     else:
         for key, member in list(getattr(value, "__dict__", {}).items()):
             yield f".{key}", member

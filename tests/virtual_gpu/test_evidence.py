@@ -1,0 +1,217 @@
+"""What autograd saves, by which names the script reaches its tensors, and what its modules and optimizers are."""
+
+import gc
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from peaksight.units import MIB
+from peaksight.virtual_gpu.training.stopping import StopSimulation
+
+from .cards import h100
+
+pytestmark = pytest.mark.torch
+
+ROWS, WIDTH = 4096, 256
+ACTIVATION_BYTES = 4 * ROWS * WIDTH
+
+
+def model():
+    """Two layers with an activation between them."""
+    return nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh(), nn.Linear(WIDTH, WIDTH)).cuda()
+
+
+def batch():
+    """Rows on the card."""
+    return torch.randn(ROWS, WIDTH, device="cuda")
+
+
+def births_of(gpu, op):
+    """The blocks taken for results of `op`, in order."""
+    return [birth for birth in gpu.ledger.births if birth.op == op or birth.op.startswith(f"{op}.")]
+
+
+def names(gpu, birth):
+    """By which names `birth` was reached, each once, with a star where its graph holds it."""
+    found = [hold for hold in gpu.witness.holds_on(0) if hold.born == birth.born]
+    return list(dict.fromkeys(hold.name + "*" * hold.by_graph for hold in found))
+
+
+def test_the_node_that_saves_an_activation_is_named():
+    """A block is saved by the node that needs it: tanh its result, the next layer too, so the first found counts."""
+    with h100() as gpu:
+        loss = model()(batch()).square().mean()
+        loss.backward()
+    (tanh,) = births_of(gpu, "aten::tanh")
+    first, second = births_of(gpu, "aten::addmm")
+
+    assert (tanh.saved_by, tanh.backward) in {("TanhBackward0", 1), ("AddmmBackward0", 1)}
+    assert (second.saved_by, second.backward) == ("PowBackward0", 1)
+    assert (first.saved_by, first.backward) == ("", 0)
+
+
+def test_a_view_saves_the_storage_that_it_is_of():
+    """GIVEN a product with a view, THEN the block behind it is saved."""
+    with h100() as gpu:
+        x = (batch() * 2).requires_grad_()
+        (x.view(ROWS // 2, -1)[:, :WIDTH] @ torch.randn(WIDTH, 8, device="cuda", requires_grad=True)).sum().backward()
+    (block,) = births_of(gpu, "aten::mul")
+
+    assert (block.saved_by, block.backward, block.tensor) == ("MmBackward0", 1, f"float32[{ROWS}, {WIDTH}]")
+
+
+def test_what_an_operator_does_in_place_is_saved_with_its_block():
+    """The block of a result that relu_ changed is what relu_ saves."""
+    with h100() as gpu:
+        layer = nn.Linear(WIDTH, WIDTH).cuda()
+        layer(batch()).relu_().sum().backward()
+    (block,) = births_of(gpu, "aten::addmm")
+
+    assert block.saved_by == "ReluBackward0"
+
+
+def test_nothing_of_a_checkpoint_is_unpacked_by_a_look():
+    """Its forward runs once more, in the backward, and what it computes there is not known to be saved."""
+    runs = []
+
+    def part(layers, x):
+        runs.append(1)
+        return layers(x)
+
+    with h100() as gpu:
+        checkpoint(part, model(), batch().requires_grad_(), use_reentrant=False).sum().backward()
+
+    assert len(runs) == 2
+    assert [birth.backward for birth in births_of(gpu, "aten::tanh")] == [0, 0]
+
+
+def one_of_two_forwards():
+    """A function without assertions, which look at `locals()`: such a one is not looked at."""
+    layers = model()
+    unused = layers(batch())
+    layers(batch()).sum().backward()
+    return unused
+
+
+def test_a_graph_that_no_backward_goes_through():
+    """GIVEN a second forward that nothing comes of, THEN no pass came to what it saved, but its name is known."""
+    with h100() as gpu:
+        one_of_two_forwards()
+    first, second = births_of(gpu, "aten::tanh")
+
+    assert (first.backward, second.backward) == (0, 1)
+    assert first.saved_by
+    assert names(gpu, first) == ["unused*"]
+
+
+def test_a_tied_weight_is_the_first_module_s():
+    """GIVEN a weight in two modules, THEN its block has the first one's name and is there once."""
+    with h100() as gpu:
+        layers = nn.Sequential(nn.Linear(WIDTH, WIDTH, bias=False), nn.Linear(WIDTH, WIDTH, bias=False))
+        layers[1].weight = layers[0].weight
+        layers.cuda()(batch()).sum().backward()
+    weights = [birth for birth in gpu.ledger.births if birth.role.value == "parameter"]
+
+    assert [birth.module for birth in weights] == ["Sequential.0"]
+
+
+class Kept:
+    """An object that keeps what it is given."""
+
+    def __init__(self):
+        self.maps = {}
+
+
+def train(keep):
+    """Three steps; `keep` is given the output of each."""
+    layers = model()
+    optimizer = torch.optim.SGD(layers.parameters(), lr=0.1)
+    for step in range(3):
+        output = layers(batch())
+        keep(step, output)
+        output.square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def test_retained_outputs_have_names():
+    """In a list of a closure, and in a dictionary of an object."""
+    outputs, kept = [], Kept()
+
+    def keep(step, output):
+        outputs.append(output.detach())
+        kept.maps[f"step {step}"] = output + 1
+
+    with h100(max_steps=3) as gpu, pytest.raises(StopSimulation):
+        train(keep)
+    second = births_of(gpu, "aten::addmm")[1]
+    sums = births_of(gpu, "aten::add")
+
+    assert "outputs[0]" in names(gpu, second)
+    assert names(gpu, sums[0]) == ["kept.maps['step 0']"]
+
+
+def test_a_part_of_a_block_that_is_kept_tells_how_much_it_shows():
+    """GIVEN the first row of each output, THEN its storage is the whole output."""
+    rows = []
+    with h100(max_steps=3) as gpu, pytest.raises(StopSimulation):
+        train(lambda _, output: rows.append(output[:1].detach()))
+    block = births_of(gpu, "aten::addmm")[1]
+    hold = next(hold for hold in gpu.witness.holds_on(0) if hold.born == block.born and hold.name.startswith("rows"))
+
+    assert (hold.shown_bytes, block.requested_bytes) == (4 * WIDTH, ACTIVATION_BYTES)
+
+
+def test_a_look_keeps_nothing_alive():
+    """GIVEN looks in every step, THEN each output dies as it does without them."""
+    with h100(max_steps=3) as gpu, pytest.raises(StopSimulation):
+        train(lambda step, output: None)
+    gc.collect()
+    tanhs = births_of(gpu, "aten::tanh")
+    steps = gpu.ledger.steps
+
+    assert all(birth.died <= step.last_tick for birth, step in zip(tanhs[:2], steps, strict=False))
+
+
+def test_an_object_that_cannot_be_looked_at_is_passed_over():
+    """Whatever its attributes raise, names beside it are found."""
+
+    class Odd:
+        @property
+        def __dict__(self):
+            raise ValueError("not for you")
+
+    odd, outputs = Odd(), []
+    with h100(max_steps=3) as gpu, pytest.raises(StopSimulation):
+        train(lambda step, output: (odd, outputs.append(output.detach())))
+    block = births_of(gpu, "aten::addmm")[1]
+
+    assert not gpu.witness.has_failed
+    assert "outputs[0]" in names(gpu, block)
+
+
+def test_modules_and_optimizers():
+    """What they train, in which mode and how often they were called."""
+    with h100(max_steps=2) as gpu, pytest.raises(StopSimulation):
+        layers = model()
+        layers[0].requires_grad_(False)
+        optimizer = torch.optim.AdamW(layers.parameters())
+        while True:
+            layers(batch()).sum().backward()
+            optimizer.step()
+    facts = {fact.module: fact for fact in gpu.witness.modules.facts}
+    first, last = facts["Sequential.0"], facts["Sequential.2"]
+    rows = {row.frozen: row for row in gpu.witness.optimizers.facts}
+
+    assert (first.frozen_bytes, last.frozen_bytes) == (first.parameter_bytes, 0)
+    assert (first.num_calls, first.num_calls_with_grad, first.training) == (1, 1, True)
+    assert facts["Sequential"].is_root and not first.is_root
+    assert (rows[False].state_bytes, rows[False].how, rows[False].kind) == (
+        2 * last.parameter_bytes,
+        "foreach",
+        "AdamW",
+    )
+    assert (rows[True].state_bytes, rows[True].parameter_bytes) == (0, first.parameter_bytes)
+    assert last.parameter_bytes > MIB // 4
