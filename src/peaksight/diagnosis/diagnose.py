@@ -9,6 +9,9 @@ from peaksight.diagnosis.evidence import Evidence
 from peaksight.gpus import Room
 from peaksight.records import Capture, Examined, Finding, Report
 
+# A special cause with at least this part of the peak comes before the general ones.
+LARGE_SHARE = 0.1
+
 
 def explained_report(captures: Sequence[Capture], room: Room) -> Report:
     """The report of one command on cards like that of `room`, with its causes; `captures` are as in `report_on`."""
@@ -23,9 +26,10 @@ def examine(capture: Capture) -> tuple[tuple[Finding, ...], tuple[Examined, ...]
     answers = [rule.look(evidence) for rule in all_rules().values()] if capture.allocations else []
     found = [finding for answer in answers if isinstance(answer, tuple) for finding in answer]
     examined = tuple(answer for answer in answers if isinstance(answer, Examined))
-    return tuple(sorted(found, key=_rank)), examined
+    return tuple(sorted(found, key=lambda finding: _rank(finding, evidence.peak_bytes))), examined
 
 
-def _rank(finding: Finding) -> tuple[bool, int, str]:
-    """Causes before what has no effect, and those that hold most before others."""
-    return finding.without_effect, -finding.bytes, finding.rule
+def _rank(finding: Finding, peak_bytes: int) -> tuple[bool, bool, int, str]:
+    """Causes before what has no effect; what is special to the run and large first, and then by size."""
+    is_special = not all_rules()[finding.rule].is_general and finding.bytes >= LARGE_SHARE * peak_bytes
+    return finding.without_effect, not is_special, -finding.bytes, finding.rule

@@ -39,11 +39,15 @@ Answer = Sequence[Finding] | Refuted | NotDecidable
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One cause: `slug` as `peaksight explain` knows it, the `examine` of its file, and what that `needs`."""
+    """One cause: `slug` as `peaksight explain` knows it, the `examine` of its file, and what that `needs`.
+
+    A rule that `is_general` says what every run has some of, as activations: it is the cause where no other one is.
+    """
 
     slug: str
     examine: Callable[[Evidence], Answer]
     needs: tuple[Need, ...] = ()
+    is_general: bool = False
 
     def look(self, evidence: Evidence) -> tuple[Finding, ...] | Examined:
         """The findings in `evidence`, or why there is none."""

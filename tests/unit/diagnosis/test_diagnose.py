@@ -1,0 +1,56 @@
+"""The order of findings, and what every rule's text must have."""
+
+import re
+
+import pytest
+
+from peaksight.diagnosis.catalog import all_rules, text_of, title_of
+from peaksight.diagnosis.diagnose import examine
+from peaksight.records import Outcome, Phase, Role
+from peaksight.units import MIB
+from tests.helpers import allocation_of, capture_of, step_of
+
+SECTIONS = ["What it finds", "Why it costs memory", "Example", "Fixes", "Known misses"]
+
+
+@pytest.mark.parametrize("slug", all_rules())
+def test_the_text_of_a_rule(slug):
+    """A title, and the five sections in their order, each with something in it."""
+    text = text_of(slug)
+    _, *sections = re.split(r"^## ", text, flags=re.MULTILINE)
+
+    assert text.startswith("# ") and title_of(slug)
+    assert [section.splitlines()[0] for section in sections] == SECTIONS
+    assert all(len(section.splitlines()) > 1 for section in sections)
+    assert max(map(len, text.splitlines())) <= 110
+
+
+@pytest.mark.parametrize("slug", all_rules())
+def test_a_rule_has_the_name_of_its_file(slug):
+    """So that a reader finds it."""
+    assert all_rules()[slug].examine.__module__.rpartition(".")[2] == slug.replace("-", "_")
+
+
+@pytest.mark.parametrize("slug", all_rules())
+def test_a_rule_decides_nothing_on_an_empty_record(slug):
+    """A capture of one parameter, of a run that never stepped and that nothing looked at."""
+    _, examined = examine(capture_of(allocation_of(MIB, born=1, phase=Phase.INIT, role=Role.PARAMETER)))
+
+    assert slug in {each.rule for each in examined}
+
+
+def test_what_is_looked_for_is_found_or_told():
+    """GIVEN two steps with the outputs of one alive in the next, THEN that is found first, the others are examined."""
+    capture = capture_of(
+        allocation_of(8 * MIB, born=1, died=9),
+        allocation_of(MIB, born=3, died=4, phase=Phase.BACKWARD, grad_enabled=False),
+        allocation_of(8 * MIB, born=6, died=11, step=2),
+        allocation_of(MIB, born=8, died=10, step=2, phase=Phase.BACKWARD, grad_enabled=False),
+        steps=(step_of(1, 1, 5, (2,), 9 * MIB), step_of(2, 6, 11, (7,), 17 * MIB)),
+    )
+    findings, examined = examine(capture)
+
+    assert (findings[0].rule, findings[0].bytes) == ("graph-kept", 8 * MIB)
+    assert {each.rule for each in examined} | {each.rule for each in findings} == set(all_rules())
+    assert all(each.why for each in examined)
+    assert {each.outcome for each in examined} <= set(Outcome)
