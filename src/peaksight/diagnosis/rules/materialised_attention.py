@@ -1,0 +1,82 @@
+"""# Attention scores are written out where a fused kernel would do
+
+## What it finds
+A batched product, a softmax over its last dimension and a second batched product: attention in
+steps, with a score for every pair of positions and head. A softmax over classes, or a matrix of
+pairs without a softmax, is not one.
+
+## Why it costs memory
+Scores and probabilities have batch x heads x length x length elements, four times as many for twice
+the length. The backward needs the probabilities, after dropout again and its mask of one byte an
+element, so that all of them stay for every layer; casts to float32 add another copy. A fused kernel
+computes them in tiles, keeps one number a row, and computes them again in the backward.
+
+## Example
+```python
+weights = (q @ k.transpose(-2, -1) / math.sqrt(d)).softmax(dim=-1)
+y = dropout(weights) @ v  # float32[8, 12, 1024, 1024] is 384 MiB, kept up to three times a layer
+
+y = F.scaled_dot_product_attention(q, k, v, dropout_p=p)  # none of them
+```
+
+## Fixes
+- `torch.nn.functional.scaled_dot_product_attention`; transformers: `attn_implementation="sdpa"`.
+  The same up to rounding; with dropout other draws. Its flash kernel takes no mask, its
+  memory-efficient one takes masks and biases. If it is called already, both are off or refuse the
+  inputs, and its math kernel ran.
+- Where the probabilities themselves are needed, compute those of the one layer that needs them.
+
+## Known misses
+Attention as products of two plain matrices without a batch, and kernels that are not PyTorch's.
+What a fused kernel keeps instead, one float32 a row, is left out of the estimate.
+"""
+
+from peaksight.diagnosis.attention import DROPOUT, AttentionCall, attention_calls, blocks_of
+from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
+from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Refuted, Rule
+from peaksight.records import Allocation, Basis, Effect, Finding, Fix
+from peaksight.units import format_bytes
+
+
+def examine(evidence: Evidence) -> Answer:
+    """Scores, probabilities and dropout masks of all calls, with their gradients."""
+    calls = tuple(attention_calls(evidence))
+    if not calls:
+        return Refuted("no softmax stands between two batched products")
+    blocks = blocks_of(evidence, calls)
+    saved = evidence.saved_without(blocks)
+    if saved < NOTABLE_SHARE * evidence.peak_bytes:
+        return Refuted(f"without the scores of attention the peak falls by {format_bytes(saved)} only")
+    held = [allocation for allocation in evidence.live if allocation in blocks]
+    has_dropout = any(allocation.op in DROPOUT for allocation in blocks)
+    return [
+        Finding(
+            rule=RULE.slug,
+            title=f"Attention scores are written out: {format_bytes(total_bytes(held))} of them at the peak",
+            bytes=saved,
+            evidence=(*largest_lines(held), *_parts(held, calls)),
+            fixes=(
+                Fix(
+                    kind="fused-attention",
+                    text="torch.nn.functional.scaled_dot_product_attention (transformers: attn_implementation='sdpa').",
+                    effect=Effect.NOISE if has_dropout else Effect.ROUNDING,
+                    saves_bytes=saved,
+                ),
+            ),
+            basis=Basis.PATTERN,
+            at=main_line(held),
+        )
+    ]
+
+
+def _parts(held: list[Allocation], calls: tuple[AttentionCall, ...]) -> tuple[str, ...]:
+    """What the blocks are: one tensor of probabilities, and how much is for dropout."""
+    largest = max((call.probabilities for call in calls), key=lambda a: a.allocated_bytes)
+    dropout = total_bytes(allocation for allocation in held if allocation.op in DROPOUT)
+    kept = {allocation.born for allocation in held}
+    count = sum(any(block.born in kept for block in call.scores) for call in calls)
+    told = f"{count} calls are kept at the peak; the probabilities of one are {largest.tensor}"
+    return (f"{told}, {format_bytes(dropout)} are dropout's copies and masks",) if dropout else (told,)
+
+
+RULE = Rule("materialised-attention", examine)

@@ -1,0 +1,72 @@
+"""Scores of attention at the peak, and softmaxes that are none."""
+
+from peaksight.diagnosis.evidence import Evidence
+from peaksight.diagnosis.rules.materialised_attention import RULE
+from peaksight.records import Effect, Outcome, Phase
+from peaksight.units import MIB
+from tests.helpers import allocation_of, capture_of, step_of
+
+SCORES = "float32[2, 4, 64, 64]"
+
+
+def test_scores_between_two_products_go():
+    """With their casts, dropout, masks, and the gradients of all of them."""
+    capture = capture_of(allocation_of(3 * MIB, born=0), *_attention(), steps=[step_of(1, 1, 40, backward_began=[12])])
+    (finding,) = RULE.look(Evidence(capture))
+
+    assert finding.bytes == 5 * MIB
+    assert finding.at == "train.py:7"
+    assert finding.fixes[0].effect is Effect.NOISE
+    assert "3.00 MiB at train.py:7 in 2 blocks" in finding.evidence[0]
+
+
+def test_attention_without_dropout_is_the_same_up_to_rounding():
+    """A fused kernel draws nothing then."""
+    blocks = [a for a in _attention() if a.op != "aten::native_dropout"]
+    (finding,) = RULE.look(Evidence(capture_of(*blocks, steps=[step_of(1, 1, 40, backward_began=[12])])))
+
+    assert finding.fixes[0].effect is Effect.ROUNDING
+
+
+def test_a_softmax_over_classes_is_none():
+    """It follows a linear layer, which is no batched product."""
+    capture = capture_of(
+        allocation_of(2 * MIB, born=1, died=3, op="aten::addmm", tensor="float32[128, 64]"),
+        allocation_of(2 * MIB, born=2, op="aten::_softmax", tensor="float32[2, 64, 64]"),
+        allocation_of(MIB, born=4, op="aten::bmm", tensor="float32[2, 64, 8]"),
+    )
+    answer = RULE.look(Evidence(capture))
+
+    assert answer.outcome is Outcome.REFUTED
+    assert answer.why == "no softmax stands between two batched products"
+
+
+def test_pairs_without_a_softmax_are_none():
+    """As are distances or correlations of all pairs."""
+    capture = capture_of(
+        allocation_of(2 * MIB, born=1, op="aten::bmm", tensor="float32[2, 64, 64]"),
+        allocation_of(MIB, born=2, op="aten::bmm", tensor="float32[2, 64, 8]"),
+    )
+
+    assert RULE.look(Evidence(capture)).outcome is Outcome.REFUTED
+
+
+def test_small_scores_are_refuted_with_their_bytes():
+    """Beside a peak that is of something else."""
+    capture = capture_of(allocation_of(900 * MIB, born=0), *_attention())
+
+    assert RULE.look(Evidence(capture)).why == "without the scores of attention the peak falls by 5.00 MiB only"
+
+
+def _attention():
+    """One call, of which the backward has begun: 2 + 1 MiB are saved, 2 MiB are a gradient."""
+    backward = {"phase": Phase.BACKWARD, "grad_enabled": False}
+    return (
+        allocation_of(2 * MIB, born=1, died=4, op="aten::bmm", tensor="float32[8, 64, 64]", source="train.py:6"),
+        allocation_of(2 * MIB, born=2, died=15, op="aten::_softmax", tensor=SCORES, source="train.py:7"),
+        allocation_of(
+            MIB, born=3, died=14, op="aten::native_dropout", tensor="bool[2, 4, 64, 64]", source="train.py:7"
+        ),
+        allocation_of(MIB, born=5, op="aten::bmm", tensor="float32[8, 64, 16]", source="train.py:8"),
+        allocation_of(2 * MIB, born=13, died=16, op="aten::bmm", tensor="float32[8, 64, 64]", **backward),
+    )
