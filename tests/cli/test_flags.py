@@ -9,7 +9,7 @@ FLAGS = {
     " -m",
     "read": "--json --html --force",
     "report": "--json --html --force --all",
-    "explain": "",
+    "explain": "--markdown",
     "replay": "",
     "gpus": "--mig --json",
 }

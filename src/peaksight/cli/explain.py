@@ -6,24 +6,27 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from peaksight.diagnosis.catalog import all_rules, text_of, title_of
+from peaksight.diagnosis.catalog import all_rules, all_texts, text_of, title_of
 from peaksight.errors import UsageError
 
 _WIDTH = 100
 
 
 @click.command()
+@click.option("--markdown", is_flag=True, help="Print Markdown as it is, of all rules where none is named.")
 @click.argument("rule", required=False)
-def explain(rule: str | None) -> None:
+def explain(rule: str | None, markdown: bool) -> None:
     """Explain RULE: what it finds, why that costs memory, an example, fixes, known misses; without it list all rules.
 
     Rules are what `peaksight run` names under *Why*.
     """
     console = Console(highlight=False)
-    if rule is None:
-        console.print(_list())
-    else:
+    if markdown:
+        click.echo(_text(rule) if rule else all_texts())
+    elif rule:
         _print(_text(rule), console)
+    else:
+        console.print(_list())
 
 
 def _print(text: str, console: Console) -> None:

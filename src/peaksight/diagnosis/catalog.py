@@ -29,3 +29,20 @@ def text_of(slug: str) -> str:
 def title_of(slug: str) -> str:
     """The heading of the text of a rule."""
     return text_of(slug).splitlines()[0].removeprefix("# ")
+
+
+_HEAD = """# Rules
+
+What `peaksight run` may name under *Why*, as `peaksight explain RULE` prints it. This page is the output of
+`peaksight explain --markdown`.
+
+A rule reads what the run showed: lifetimes of blocks, what autograd saved, the names by which the script reaches its
+tensors. The bytes of a finding are those by which the peak of the run would fall without it, from lifetimes: the run
+is not simulated again. Where a record lacks what a rule needs, as one of a real run may, the answer is *cannot
+tell*."""
+
+
+def all_texts() -> str:
+    """The texts of all rules as one page, with the slug of each behind its title."""
+    texts = (f"#{text_of(slug)}".replace("\n##", "\n###").replace("\n", f"\n\n`{slug}`\n", 1) for slug in all_rules())
+    return "\n\n".join([_HEAD, *texts])

@@ -1,0 +1,43 @@
+"""`peaksight explain`."""
+
+from pathlib import Path
+
+import pytest
+
+from peaksight.diagnosis.catalog import all_rules, all_texts, title_of
+from tests.golden_files import compare_golden
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_without_a_name_all_rules_are_listed(peaksight):
+    """One line each, its title at the end."""
+    done = peaksight("explain")
+
+    assert done.returncode == 0
+    for slug in all_rules():
+        assert any(line.split()[0] == slug for line in done.stdout.splitlines())
+        assert title_of(slug).split()[0] in done.stdout
+
+
+@pytest.mark.parametrize("options", [(), ("--markdown",)])
+def test_the_text_of_a_rule(peaksight, options):
+    """For a person, or as it is."""
+    done = peaksight("explain", "graph-kept", *options)
+
+    assert done.returncode == 0
+    assert "Why it costs memory" in done.stdout
+    assert ("## Fixes" in done.stdout) == bool(options)
+
+
+def test_a_name_that_is_no_rule_s(peaksight):
+    """The nearest one is offered."""
+    done = peaksight("explain", "graph-keept")
+
+    assert done.returncode == 2
+    assert done.stderr.strip().startswith("peaksight: There is no rule 'graph-keept': did you mean graph-kept?")
+
+
+def test_the_page_of_rules_is_up_to_date():
+    """docs/rules.md is what `peaksight explain --markdown` prints."""
+    compare_golden(all_texts() + "\n", "rules.md", golden=DOCS)
