@@ -215,3 +215,19 @@ def test_modules_and_optimizers():
     )
     assert (rows[True].state_bytes, rows[True].parameter_bytes) == (0, first.parameter_bytes)
     assert last.parameter_bytes > MIB // 4
+
+
+class Elsewhere(list):
+    """A list whose members come from a file as they are asked for."""
+
+    def __iter__(self):
+        raise AssertionError("nothing is to be read")
+
+
+def test_what_a_container_reads_from_elsewhere_is_not_asked_for():
+    """GIVEN a list that reads as it is iterated over, THEN only what it holds itself is seen."""
+    outputs = Elsewhere()
+    with h100(max_steps=3) as gpu, pytest.raises(StopSimulation):
+        train(lambda step, output: outputs.append(output.detach()))
+
+    assert "outputs[0]" in names(gpu, births_of(gpu, "aten::addmm")[1])

@@ -1,7 +1,8 @@
 """By which names the script reaches its tensors: the variables of its running frames, and what they lead to."""
 
-from collections import deque
+from collections import UserDict, deque
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from types import FrameType, ModuleType
 from typing import Any, NamedTuple
 
@@ -13,9 +14,10 @@ from peaksight.virtual_gpu.source_lines import SourceLines, installed_name
 
 # How far from a variable a tensor may be, and at how many objects a look looks.
 MAX_DEPTH, MAX_OBJECTS = 5, 50_000
-# Of a long list only so much at either end: its members are alike.
+# Of a long list only so many are looked at: its members are alike.
 MAX_MEMBERS = 2_000
 _PLAIN = (str, bytes, int, float, complex, bool, type(None), type, ModuleType, torch.dtype, torch.device)
+_CONTAINERS: tuple[Any, ...] = (list, tuple, set, frozenset, deque)
 _OF_MODULE = {"_parameters", "_buffers"}
 # Frames of these say nothing of the script.
 _LOOKS_AT_LOCALS = {"locals", "vars", "eval", "exec"}
@@ -96,13 +98,14 @@ def _found_in(value: Any) -> list[tuple[str, Any]]:
 
 def _members(value: Any) -> Iterator[tuple[str, Any]]:
     """What `value` holds, with what leads there: `.attribute`, `[key]`, or the name of a variable of a closure."""
-    if isinstance(value, Mapping):
-        for key, member in list(value.items())[:MAX_MEMBERS]:
+    if isinstance(value, UserDict):
+        yield ".data", value.data
+    elif isinstance(value, dict):
+        for key, member in islice(dict.items(value), MAX_MEMBERS):
             yield f"[{key!r}]", member
-    elif isinstance(value, (list, tuple, set, frozenset, deque)):
-        members = list(value)
-        for place in range(min(len(members), MAX_MEMBERS)):
-            yield f"[{place}]", members[place]
+    elif isinstance(value, _CONTAINERS):
+        for place, member in enumerate(islice(_plainly(value), MAX_MEMBERS)):
+            yield f"[{place}]", member
     elif isinstance(value, nn.Module):
         yield from _members_of_module(value)
     elif callable(value) and getattr(value, "__closure__", None):
@@ -110,8 +113,14 @@ def _members(value: Any) -> Iterator[tuple[str, Any]]:
         for name, cell in zip(names, value.__closure__, strict=True):
             yield name, _content(cell)
     else:
-        for key, member in list(getattr(value, "__dict__", {}).items()):
+        for key, member in islice(getattr(value, "__dict__", {}).items(), MAX_MEMBERS):
             yield f".{key}", member
+
+
+def _plainly(value: Any) -> Iterator[Any]:
+    """The members of a container as its own type keeps them: a subclass may read them from elsewhere."""
+    kind = next(kind for kind in _CONTAINERS if isinstance(value, kind))
+    return kind.__iter__(value)
 
 
 def _members_of_module(module: nn.Module) -> Iterator[tuple[str, Any]]:
