@@ -12,6 +12,7 @@ from peaksight.records.capture import (
     NotReached,
     Role,
     ScratchWrite,
+    SourceLine,
     StepPeak,
     Versions,
 )
@@ -114,6 +115,7 @@ __all__ = [
     "ScriptCommand",
     "SeriesPoint",
     "SettingFact",
+    "SourceLine",
     "StatementFact",
     "StepPeak",
     "StepReport",

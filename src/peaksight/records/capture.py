@@ -182,6 +182,18 @@ class NotReached:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SourceLine:
+    """What the script says at a line that allocated: `at` is its place as in `Allocation.source`, `text` is stripped.
+
+    `file_sha256` is that of the text of its file, from which it is seen whether two runs had the same one.
+    """
+
+    at: str
+    text: str
+    file_sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScratchWrite:
     """A change that was kept from the person's files.
 
@@ -217,7 +229,8 @@ class Capture:
 
     `calls` are in order of their ticks, and `failures` in theirs; `fatal` is the index of the failure that ended the
     run, None if the script got over all of them. `outside_bytes` is the most that the process held outside the
-    allocator, beside its context. `not_reached` is None where nothing could look for it.
+    allocator, beside its context. `not_reached` is None where nothing could look for it. `source_lines` are the
+    lines of `allocations` whose files could be read.
 
     `observed` tells that the objects of the script were looked at: without it the tables of facts that follow are empty
     because nothing could fill them. Those on the script as a whole are the same in every capture of a run.
@@ -253,3 +266,4 @@ class Capture:
     settings: tuple[SettingFact, ...] = ()
     losses: tuple[LossFact, ...] = ()
     statements: tuple[StatementFact, ...] = ()
+    source_lines: tuple[SourceLine, ...] = ()

@@ -18,6 +18,7 @@ from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.script import Ending, Scratch, explain, run_script
 from peaksight.virtual_gpu.script.environment import variables
 from peaksight.virtual_gpu.script.program import source_directory
+from peaksight.virtual_gpu.source_texts import source_lines_at
 from peaksight.virtual_gpu.torch_private import check_release
 from peaksight.virtual_gpu.training.stopping import StopSimulation
 from peaksight.virtual_gpu.unreached import Lookout
@@ -77,6 +78,7 @@ def simulate(
             not_simulated=gpu.approximations.records() + scratch.notes(),
             writes=scratch.writes(),
             not_reached=lookout.not_reached(),
+            source_lines=source_lines_at({birth.lines.source for birth in ledger.births}, source_directory(command)),
             seconds=time.perf_counter() - started,
         )
         for ledger in gpu.devices.used
