@@ -1,6 +1,8 @@
 """Who holds the peak, and whether it fits: computed from the capture alone."""
 
 from peaksight.attribution.build import build_report
+from peaksight.attribution.commits import commit_peak, commit_without_answer
+from peaksight.attribution.comparison import JudgedRun, compare_runs
 from peaksight.attribution.devices import capture_of_peak, report_on
 from peaksight.attribution.live_set import live_at_peak, live_set
 from peaksight.attribution.recordings import build_recording_report
@@ -8,10 +10,14 @@ from peaksight.attribution.replayed import replay_capture
 from peaksight.attribution.verdict import Verdict, first_failure, judge
 
 __all__ = [
+    "JudgedRun",
     "Verdict",
     "build_recording_report",
     "build_report",
     "capture_of_peak",
+    "commit_peak",
+    "commit_without_answer",
+    "compare_runs",
     "first_failure",
     "judge",
     "live_at_peak",
