@@ -25,6 +25,11 @@ def format_bytes(num_bytes: int) -> str:
     return f"{num_bytes} B"
 
 
+def format_difference(num_bytes: int) -> str:
+    """`format_bytes` with a sign: `+1.20 GiB`, `-85.00 MiB`, `0 B`."""
+    return f"{'+' if num_bytes > 0 else ''}{format_bytes(num_bytes)}"
+
+
 def parse_bytes(text: str) -> int:
     """Bytes from `24GiB`, `512MiB`, `16GB` (decimal) or plain digits; ValueError for anything else."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", text)

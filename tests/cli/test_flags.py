@@ -7,6 +7,8 @@ from peaksight.cli import peaksight
 FLAGS = {
     "run": "--gpu --gpus --memory --reserved-by-others --torch --steps --worst-batch --save --json --html --force --all"
     " -m",
+    "compare": "--gpu --gpus --memory --reserved-by-others --torch --steps --worst-batch --each-commit -m "
+    "--json --html --force",
     "read": "--json --html --force",
     "report": "--json --html --force --all",
     "explain": "--markdown",

@@ -75,8 +75,9 @@ def test_torch_is_not_imported(saved):
 def test_a_file_name_that_is_not_utf8():
     """GIVEN such a name and a strict stdout, THEN question marks for its odd bytes."""
     code = (
-        "from peaksight.cli.output import Output; from helpers import report_of; "
-        "Output().show(report_of(steps=(), argv=(), torch=chr(0xdce9)))"
+        "from peaksight.cli.output import Output; from peaksight.reporting import render_report; "
+        "from helpers import report_of; report = report_of(steps=(), argv=(), torch=chr(0xdce9)); "
+        "Output().draw(lambda console: render_report(report, console))"
     )
     environment = os.environ | {"PYTHONIOENCODING": "utf-8:strict", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)

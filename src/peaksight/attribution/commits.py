@@ -3,8 +3,6 @@
 from peaksight.attribution.comparison import JudgedRun, compare_runs
 from peaksight.records import CommitPeak
 
-SCHEMA = "peaksight.commits/1"
-
 
 def commit_peak(commit: str, subject: str, run: JudgedRun, since: str | None, before: JudgedRun | None) -> CommitPeak:
     """The peak of `run` at `commit`, against that of the run `before` at the commit `since`."""

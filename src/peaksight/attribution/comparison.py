@@ -32,24 +32,25 @@ _Place = tuple[str | None, str | None, LineMatch]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedRun:
-    """A run with its report; `capture` is that of the run and the card from which the report has the peak."""
+    """A run with its report, which has the peak of `capture`; `given` is how a person names it."""
 
+    given: str
     report: Report
     capture: Capture
 
     @classmethod
-    def of(cls, captures: Sequence[Capture], room: Room) -> "JudgedRun":
+    def of(cls, captures: Sequence[Capture], room: Room, given: str) -> "JudgedRun":
         """The run of one command, as a capture file has it."""
         report = report_on(captures, room)
-        return cls(report=report, capture=capture_of_peak(captures, report.device))
+        return cls(given=given, report=report, capture=capture_of_peak(captures, report.device))
 
 
 def compare_runs(a: JudgedRun, b: JudgedRun) -> Comparison:
     """What `b` holds at its peak beyond what `a` holds at its own, where each is tightest if they use several cards."""
     return Comparison(
         schema=SCHEMA,
-        a=_side(a.report),
-        b=_side(b.report),
+        a=_side(a),
+        b=_side(b),
         allocated_difference_bytes=b.report.peak.allocated_bytes - a.report.peak.allocated_bytes,
         reserved_difference_bytes=b.report.peak.reserved_bytes - a.report.peak.reserved_bytes,
         by_phase=_by_phase(a.capture, b.capture),
@@ -59,8 +60,10 @@ def compare_runs(a: JudgedRun, b: JudgedRun) -> Comparison:
     )
 
 
-def _side(report: Report) -> ComparedRun:
+def _side(run: JudgedRun) -> ComparedRun:
+    report = run.report
     return ComparedRun(
+        given=run.given,
         argv=report.argv,
         gpu=report.gpu,
         torch=report.torch,

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from peaksight.records import Capture, LineMatch, SourceLine
 
-# From where on two lines are alike, as for `difflib.get_close_matches`.
-_ALIKE = 0.6
+# From where on two lines are alike, in difflib's measure: half of both is the same.
+_ALIKE = 0.5
 
 
 class Match(NamedTuple):

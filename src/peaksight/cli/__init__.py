@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import click
 
 from peaksight import __version__
+from peaksight.cli.compare import compare
 from peaksight.cli.explain import explain
 from peaksight.cli.gpus import gpus
 from peaksight.cli.read import read
@@ -23,7 +24,7 @@ def peaksight() -> None:
     """See the memory peak of a PyTorch training run before the GPU does."""
 
 
-for command in (run, read, report, explain, replay, gpus):
+for command in (run, compare, read, report, explain, replay, gpus):
     peaksight.add_command(command)
 
 

@@ -4,13 +4,9 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from io import TextIOWrapper
 
 from rich.console import Console
-
-from peaksight.records import Report
-from peaksight.reporting import render_report
 
 
 class Output:
@@ -25,13 +21,13 @@ class Output:
         """One line on stderr."""
         print(f"peaksight: {message}", file=self._stderr, flush=True)
 
+    def pass_on(self, line: str) -> None:
+        """A line that another process printed, on stderr as it is."""
+        print(line, end="", file=self._stderr, flush=True)
+
     def print(self, text: str) -> None:
         """`text` on stdout as it is."""
         print(text, end="", file=self._stdout, flush=True)
-
-    def show(self, report: Report, *, show_all: bool = False) -> None:
-        """The report on stdout, for a person; with `show_all` also the causes that were refuted."""
-        self.draw(partial(render_report, report, show_all=show_all))
 
     def draw(self, render: Callable[[Console], None]) -> None:
         """What `render` prints, on stdout; a file name that its encoding cannot show has question marks."""

@@ -2,15 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import Console
 
 from peaksight.cli.output import Output
 from peaksight.errors import UsageError
 from peaksight.records import Report
-from peaksight.reporting import report_to_json
+from peaksight.reporting import render_report, report_to_json
 
 STDOUT = Path("-")
 FILE = click.Path(dir_okay=False, resolve_path=True, path_type=Path)
@@ -69,16 +71,35 @@ def json_options(command: Callable) -> Callable:
     return command
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a command found, in each form that it can be published in."""
+
+    render: Callable[[Console], None]
+    json: Callable[[], str]
+    page: Callable[[], str]
+
+
 def publish(report: Report, to: Destinations, output: Output, *, shown: bool = True) -> None:
     """Print the report, unless its JSON takes stdout or it is not to be `shown`, and write the files asked for."""
+    answer = Answer(
+        render=partial(render_report, report, show_all=to.show_all),
+        json=partial(report_to_json, report),
+        page=lambda: _page(report),
+    )
+    publish_answer(answer, to, output, shown=shown)
+
+
+def publish_answer(answer: Answer, to: Destinations, output: Output, *, shown: bool = True) -> None:
+    """As `publish`, for whatever a command found."""
     if to.json == STDOUT:
-        output.print(report_to_json(report))
+        output.print(answer.json())
     elif shown:
-        output.show(report, show_all=to.show_all)
+        output.draw(answer.render)
     if to.json and to.json != STDOUT:
-        write_file(to.json, lambda path: path.write_text(report_to_json(report), encoding="utf-8"), output)
+        write_file(to.json, lambda path: path.write_text(answer.json(), encoding="utf-8"), output)
     if to.html:
-        write_file(to.html, lambda path: path.write_bytes(_page(report).encode(errors="replace")), output)
+        write_file(to.html, lambda path: path.write_bytes(answer.page().encode(errors="replace")), output)
 
 
 def write_file(path: Path, write: Callable[[Path], Any], output: Output) -> None:

@@ -222,21 +222,18 @@ WITHOUT_ANSWER = frozenset({"interrupted", "failed", "untrained"})
 class Capture:
     """One simulated run on one device, that with the index `device`: a run has a capture of each that it used.
 
-        `allocations` are in order of birth. `peak_tick` is the tick of the first allocation that reached
-        `peak_allocated_bytes`. `finished` says why the run ended: `script` (its end), `steady` (two steps alike),
-        `steps` (as many as asked), `unsteady` (twenty steps that never agree), `recorded` (a snapshot of a real run), or
-        one of `WITHOUT_ANSWER`: `interrupted`, `failed`, `untrained` (its end, but no optimizer ever stepped).
+    `allocations` are in order of birth. `peak_tick` is the tick of the first allocation that reached
+    `peak_allocated_bytes`. `finished` says why the run ended: `script` (its end), `steady` (two steps alike),
+    `steps` (as many as asked), `unsteady` (twenty steps that never agree), `recorded` (a snapshot of a real run), or
+    one of `WITHOUT_ANSWER`: `interrupted`, `failed`, `untrained` (its end, but no optimizer ever stepped).
 
-        `calls` are in order of their ticks, and `failures` in theirs; `fatal` is the index of the failure that ended the
-        run, None if the script got over all of them. `outside_bytes` is the most that the process held outside the
-        allocator, beside its context. `not_reached` is None where nothing could look for it. `source_lines` are the
-        lines of `allocations` whose files could be read.
-    <<<<<<< HEAD
+    `calls` are in order of their ticks, and `failures` in theirs; `fatal` is the index of the failure that ended the
+    run, None if the script got over all of them. `outside_bytes` is the most that the process held outside the
+    allocator, beside its context. `not_reached` is None where nothing could look for it. `source_lines` are the
+    lines of `allocations` whose files could be read.
 
-        `observed` tells that the objects of the script were looked at: without it the tables of facts that follow are empty
-        because nothing could fill them. Those on the script as a whole are the same in every capture of a run.
-    =======
-    >>>>>>> 9ea10d7 (attribution: where the difference of two peaks comes from)
+    `observed` tells that the objects of the script were looked at: without it the tables of facts that follow are empty
+    because nothing could fill them. Those on the script as a whole are the same in every capture of a run.
     """
 
     argv: tuple[str, ...]

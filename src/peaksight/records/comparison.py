@@ -28,8 +28,12 @@ class LineMatch(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedRun:
-    """One of the two runs, with the fields of its `Report`; `oom` is without what was alive then."""
+    """One of the two runs, with the fields of its `Report`; `oom` is without what was alive then.
 
+    `given` is what names it: the file of its capture, or the command as typed.
+    """
+
+    given: str
     argv: tuple[str, ...]
     gpu: Gpu
     torch: str

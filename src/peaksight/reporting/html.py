@@ -7,11 +7,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from peaksight import __version__
-from peaksight.records import Report
+from peaksight.records import CommitHistory, Comparison, Report
 from peaksight.records.recording import RecordingReport
-from peaksight.reporting import recording_sentences, rows, sentences, why
+from peaksight.reporting import comparison_sentences, differences, recording_sentences, rows, sentences, why
 from peaksight.reporting.chart import steps_chart, timeline_chart
-from peaksight.units import format_bytes
+from peaksight.units import format_bytes, format_difference
 
 
 def report_to_html(report: Report) -> str:
@@ -30,13 +30,25 @@ def recording_to_html(report: RecordingReport) -> str:
     )
 
 
+def comparison_to_html(comparison: Comparison) -> str:
+    """The same for two runs beside each other."""
+    page = _environment().get_template("comparison.html")
+    return page.render(comparison=comparison, rows=differences, words=comparison_sentences, version=__version__)
+
+
+def commits_to_html(history: CommitHistory) -> str:
+    """The same for the peaks of commits."""
+    page = _environment().get_template("commits.html")
+    return page.render(history=history, words=comparison_sentences, version=__version__)
+
+
 @cache
 def _environment() -> Environment:
     loader = PackageLoader("peaksight.reporting")
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"bytes": format_bytes, "breakable": _breakable}
+    environment.filters |= {"bytes": format_bytes, "breakable": _breakable, "difference": format_difference}
     return environment
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from peaksight.records import JobReading, Reading, Report
+from peaksight.records import CommitHistory, Comparison, JobReading, Reading, Report
 from peaksight.records.encoding import encode_json
 from peaksight.records.recording import RecordingReport
 
@@ -27,6 +27,21 @@ def report_schema() -> str:
 def answers_to_json(answers: Sequence[Reading | JobReading | RecordingReport]) -> str:
     """What `peaksight read` found in one file as indented JSON that ends in a newline, in several as an array."""
     return _indented(encode_json(answers[0] if len(answers) == 1 else answers))
+
+
+def comparison_to_json(answer: Comparison | CommitHistory) -> str:
+    """What `peaksight compare` found as indented JSON that ends in a newline."""
+    return _indented(encode_json(answer))
+
+
+def comparison_schema() -> str:
+    """The JSON schema of a comparison, as published in docs/comparison.schema.json."""
+    return _indented(msgspec.json.encode(msgspec.json.schema(Comparison), order="sorted"))
+
+
+def commits_schema() -> str:
+    """The JSON schema of the peaks of commits, as published in docs/commits.schema.json."""
+    return _indented(msgspec.json.encode(msgspec.json.schema(CommitHistory), order="sorted"))
 
 
 def reading_schema() -> str:

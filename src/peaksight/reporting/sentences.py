@@ -4,6 +4,7 @@ from peaksight.records import (
     WITHOUT_ANSWER,
     Approximation,
     DeviceReport,
+    Gpu,
     OutOfMemory,
     Peak,
     Phase,
@@ -92,9 +93,14 @@ def card_name(index: int) -> str:
 
 def card_answer(card: DeviceReport) -> str:
     """Whether it fits this card of several, in two words."""
-    if card.oom is not None or card.fits is False:
-        return "does not fit" if card.fits is False else "likely does not fit"
-    return "fits" if card.fits else "likely fits"
+    return fit_words(card.fits, fails=card.oom is not None)
+
+
+def fit_words(fits: bool | None, *, fails: bool = False) -> str:
+    """Whether a run fits, in two words; `fails` is which way an open answer (None) leans."""
+    if fails or fits is False:
+        return "does not fit" if fits is False else "likely does not fit"
+    return "fits" if fits else "likely fits"
 
 
 def _outcome(report: Report) -> str:
@@ -144,6 +150,11 @@ def unknown_size(unknown: Approximation) -> str:
     return "unknown" if unknown.at_most_bytes is None else f"up to {format_bytes(unknown.at_most_bytes)}"
 
 
+def a_card(gpu: Gpu) -> str:
+    """`a Tesla T4`, `an NVIDIA H200`."""
+    return f"{_article(gpu.name)} {gpu.name}"
+
+
 def ending(report: Report) -> str:
     """How the run ended: `stopped at the steady state after 3 steps`."""
     how = f"after {_steps(len(report.steps))}" if report.steps else "without an optimizer step"
@@ -155,6 +166,13 @@ def stopped_line(report: Report, num_steps: int) -> str:
     if num_steps == 0:
         return f"{_FINISHED[report.finished]} in step 1: no answer"
     return f"{_FINISHED[report.finished]} after {_steps(num_steps)}: no answer; {_need(report)}"
+
+
+def no_answer(report: Report) -> str:
+    """Why there is no answer: `the script failed in step 2`."""
+    if report.finished == "failed":
+        return f"the script failed in step {len(report.steps) + 1}"
+    return ending(report)
 
 
 def progress_line(step: StepPeak, seconds: float) -> str:

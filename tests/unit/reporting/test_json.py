@@ -9,7 +9,7 @@ from golden_files import compare_golden
 from helpers import holder_of, oom_of, report_of
 from peaksight.records import Category
 from peaksight.reporting import report_from_json, report_schema, report_to_json
-from peaksight.reporting.json import job_schema, reading_schema, recording_schema
+from peaksight.reporting.json import commits_schema, comparison_schema, job_schema, reading_schema, recording_schema
 from peaksight.units import GIB
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -70,3 +70,13 @@ def test_the_published_schema_of_a_job_is_up_to_date():
 def test_the_published_schema_of_a_recording_is_up_to_date():
     """docs/recording.schema.json is generated from the records."""
     compare_golden(recording_schema(), "recording.schema.json", golden=DOCS)
+
+
+def test_the_published_schema_of_a_comparison_is_up_to_date():
+    """docs/comparison.schema.json is generated from the records."""
+    compare_golden(comparison_schema(), "comparison.schema.json", golden=DOCS)
+
+
+def test_the_published_schema_of_commits_is_up_to_date():
+    """docs/commits.schema.json is generated from the records."""
+    compare_golden(commits_schema(), "commits.schema.json", golden=DOCS)

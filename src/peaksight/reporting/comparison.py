@@ -1,0 +1,116 @@
+"""The page of `peaksight compare`: by how much two peaks differ, where that comes from, and the peaks of commits."""
+
+from collections.abc import Iterable, Iterator
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from peaksight.records import CommitHistory, ComparedRun, Comparison
+from peaksight.reporting.bars import glyphs_for
+from peaksight.reporting.comparison_sentences import (
+    commit_notes,
+    happened,
+    matching,
+    moved,
+    origin,
+    over_commits,
+    run_lines,
+    short,
+)
+from peaksight.reporting.differences import DifferenceRow, DifferenceTable, peak_rows, phase_rows, tables
+from peaksight.units import format_bytes, format_difference
+
+MAX_WIDTH = 120
+
+
+def render_comparison(comparison: Comparison, console: Console) -> None:
+    """Print `comparison` on `console`; the difference is the first line and, where no person looks, not wrapped."""
+    width, dot = min(console.width, MAX_WIDTH), glyphs_for(console.encoding).dot
+    for sentence in filter(None, (happened(comparison), moved(comparison))):
+        console.print(Text(sentence, style="bold"), soft_wrap=not console.is_terminal)
+    for title, body in _sections(comparison):
+        console.print()
+        console.print(Text(title, style="bold"))
+        console.print(body, width=width)
+    console.print()
+    console.print(Text(f" {dot} ".join(origin(comparison)), style="dim"), width=width)
+
+
+def render_commits(history: CommitHistory, console: Console) -> None:
+    """Print the peaks of the commits in `history`, oldest first."""
+    console.print(Text(over_commits(history), style="bold"), soft_wrap=not console.is_terminal)
+    console.print()
+    console.print(Text(" ".join(history.argv), style="dim"), soft_wrap=not console.is_terminal)
+    table = _table("<", ">", ">", ">", "<", header=("commit", "allocated", "reserved", "change", ""))
+    parent = None
+    for commit in history.commits:
+        sizes = [_size(commit.allocated_bytes), _size(commit.reserved_bytes)]
+        notes = [Text(note, style="dim") for note in commit_notes(commit, parent)]
+        what = Group(Text(commit.subject), *notes)
+        table.add_row(short(commit.commit), *sizes, _change(commit.allocated_difference_bytes), what)
+        parent = commit.commit
+    console.print(table, width=min(console.width, MAX_WIDTH))
+
+
+def _sections(comparison: Comparison) -> Iterator[tuple[str, RenderableType]]:
+    """Titles and bodies; a section without content is left out."""
+    yield "Runs", _runs(comparison.a, comparison.b)
+    yield "Predicted peaks", _differences(peak_rows(comparison))
+    if comparison.by_phase:
+        yield "Most allocated in each phase", _differences(phase_rows(comparison))
+    for table in tables(comparison):
+        if table.rows or table.others:
+            yield table.title, _whole(table)
+    if sentence := matching(comparison):
+        yield "Lines of A and B", Padding(Text(sentence), (0, 0, 0, 1))
+
+
+def _runs(a: ComparedRun, b: ComparedRun) -> Table:
+    table = _table("<", "<")
+    for name, run in (("A", a), ("B", b)):
+        for position, line in enumerate(run_lines(run)):
+            table.add_row(*(("", Text(line, style="dim")) if position else (name, Text(line))))
+    return table
+
+
+def _whole(table: DifferenceTable) -> Table:
+    """One of the tables that add up."""
+    found = _differences(table.rows, table.nowhere)
+    if table.others:
+        found.add_row(*_cells(table.others), table.others.name, style="dim")
+    found.add_row(*_cells(table.total), table.total.name, style="bold")
+    return found
+
+
+def _differences(rows: Iterable[DifferenceRow], nowhere: str = "") -> Table:
+    table = _table(">", ">", ">", "<", "<", header=("A", "B", "B - A", "", ""))
+    for row in rows:
+        note = Text(row.note, style="dim", no_wrap=True, overflow="ellipsis")
+        table.add_row(*_cells(row), Text(row.name or f"({nowhere})", overflow="fold"), note)
+    return table
+
+
+def _cells(row: DifferenceRow) -> tuple[str, str, Text]:
+    return _size(row.a_bytes), _size(row.b_bytes), _change(row.difference_bytes)
+
+
+def _size(num_bytes: int | None) -> str:
+    return "" if num_bytes is None else format_bytes(num_bytes)
+
+
+def _change(num_bytes: int | None) -> Text:
+    """What grows is red, what shrinks green."""
+    if num_bytes is None:
+        return Text("")
+    return Text(format_difference(num_bytes), style="red" if num_bytes > 0 else "green" if num_bytes else "")
+
+
+def _table(*alignments: str, header: Iterable[str] | None = None) -> Table:
+    """A table without lines; `<` and `>` align its columns, of which the last one gives way."""
+    table = Table(box=None, show_header=header is not None, header_style="dim", padding=(0, 1))
+    headers = list(header) if header is not None else [""] * len(alignments)
+    for alignment, title in zip(alignments, headers, strict=True):
+        table.add_column(title, justify="right" if alignment == ">" else "left", no_wrap=alignment == ">")
+    return table
