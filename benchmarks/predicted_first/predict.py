@@ -1,5 +1,9 @@
-"""Predicts every kind of kinds.py into predicted.json: to be committed before anything is measured."""
+"""Predicts workloads into predicted.json, to be committed before anything is measured: `python predict.py CARD NAME...`
 
+A NAME is that of a script here or in families, or `kinds-TASK`; `all` stands for every one.
+"""
+
+import argparse
 import json
 import subprocess
 import sys
@@ -11,32 +15,48 @@ HERE = Path(__file__).parent
 FILE = HERE / "predicted.json"
 KINDS = """points seq2seq lstm-lm encoder-fp16 encoder-half gat speech diffusion slow-attention translate segment t5
 lora-vit""".split()
+FAMILIES = sorted(path.stem for path in (HERE / "families").glob("*.py"))
+NAMES = ["convnext_ema", "nano_gpt", *(f"kinds-{kind}" for kind in KINDS), *FAMILIES]
 RULES = "2.11+cu130"
 
 
-def predict(kind: str) -> dict:
-    """The record of one kind, from the report of `peaksight run`."""
-    argv = ["kinds.py", "--task", kind]
-    with tempfile.TemporaryDirectory() as directory:
-        file = Path(directory) / "report.json"
-        options = ["--gpu", "h100-80gb", "--torch", RULES, "--json", str(file)]
-        subprocess.run([sys.executable, "-m", "peaksight", "run", *options, *argv], cwd=HERE, check=True)
+def predict(name: str, card: str) -> dict:
+    """The record of one workload on `card`, from the report of `peaksight run`."""
+    directory = "families" if name in FAMILIES else "."
+    argv = ["kinds.py", "--task", name.removeprefix("kinds-")] if name.startswith("kinds-") else [f"{name}.py"]
+    with tempfile.TemporaryDirectory() as scratch:
+        file = Path(scratch) / "report.json"
+        options = ["--gpu", card, "--torch", RULES, "--json", str(file)]
+        subprocess.run([sys.executable, "-m", "peaksight", "run", *options, *argv], cwd=HERE / directory, check=True)
         report = json.loads(file.read_text())
+    peak = report["peak"]
     return {
         "argv": argv,
+        "directory": directory,
+        "card": card,
         "gpu": report["gpu"]["name"],
         "torch": report["torch"],
         "device_rules": RULES,
         "predicted_on": str(date.today()),
-        "predicted_allocated_bytes": report["peak"]["allocated_bytes"],
-        "predicted_reserved_bytes": report["peak"]["reserved_bytes"],
+        "predicted_allocated_bytes": peak["allocated_bytes"],
+        "predicted_reserved_bytes": peak["reserved_bytes"],
+        "predicted_process_bytes": peak["process_bytes"],
+        "predicted_at": peak["at"],
     }
 
 
 def main() -> None:
-    """Add the kinds to what was predicted before."""
-    predicted = json.loads(FILE.read_text()) | {f"kinds-{kind}": predict(kind) for kind in KINDS}
-    FILE.write_text(json.dumps(predicted, indent=1) + "\n")
+    """Add to what was predicted before; what is there already stays."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("card", help="a name of `peaksight gpus`, such as h200")
+    parser.add_argument("names", nargs="+", choices=["all", *NAMES], metavar="NAME")
+    options = parser.parse_args()
+    predicted = json.loads(FILE.read_text())
+    for name in NAMES if options.names == ["all"] else options.names:
+        key = f"{name}-{options.card}"
+        if key not in predicted:
+            predicted[key] = predict(name, options.card)
+            FILE.write_text(json.dumps(predicted, indent=1) + "\n")
 
 
 if __name__ == "__main__":
