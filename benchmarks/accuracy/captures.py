@@ -6,7 +6,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from multiprocessing import get_context
 from typing import Any
 
-from benchmarks.accuracy.workloads import ENVIRONMENT, GPU, SCRIPTS, TORCH, Workload
+from benchmarks.accuracy.workloads import ENVIRONMENT, GPU, TORCH, Workload
 from peaksight.gpus import find_card, room_on
 from peaksight.records import Capture, ScriptCommand
 
@@ -22,14 +22,14 @@ def capture(workload: Workload, *, settings: str = "", **options: Any) -> Captur
     context = get_context("forkserver")
     context.set_forkserver_preload(["peaksight.virtual_gpu"])
     with ProcessPoolExecutor(1, mp_context=context) as process:
-        return process.submit(_simulate, workload.words, settings, options).result()
+        return process.submit(_simulate, workload, settings, options).result()
 
 
-def _simulate(words: tuple[str, ...], settings: str, options: dict[str, Any]) -> Capture:
+def _simulate(workload: Workload, settings: str, options: dict[str, Any]) -> Capture:
     from peaksight.virtual_gpu import simulate
 
-    os.chdir(SCRIPTS)
+    os.chdir(workload.directory)
     os.environ["PYTORCH_CUDA_ALLOC_CONF"] = settings
-    command = ScriptCommand(target=words[0], args=words[1:])
+    command = ScriptCommand(target=workload.words[0], args=workload.words[1:])
     with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
-        return simulate(command, ROOM, device_rules=TORCH, **options)[0]
+        return simulate(command, room_on(find_card(workload.gpu)), device_rules=TORCH, **options)[0]

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.accuracy.workloads import ENVIRONMENT, GPU, TORCH, Workload
+from benchmarks.accuracy.workloads import ENVIRONMENT, TORCH, Workload
 from peaksight.records import Report
 from peaksight.reporting import report_from_json
 
@@ -36,7 +36,7 @@ def predict(workload: Workload, timeout_seconds: float = 900) -> Prediction:
 
 def _run(workload: Workload, file: Path, timeout_seconds: float) -> str:
     """Why the command gave no answer; empty when it did."""
-    options = ("--gpu", GPU, "--torch", TORCH, "--json", str(file))
+    options = ("--gpu", workload.gpu, "--torch", TORCH, "--json", str(file))
     try:
         done = subprocess.run(
             [sys.executable, "-m", "peaksight", "run", *options, *workload.words],

@@ -16,7 +16,7 @@ ENVIRONMENT = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """A script of `directory` with its arguments, and what the GPU measured of it.
+    """A script of `directory` with its arguments, and what a card, `gpu` in our words, measured of it.
 
     `first` is what was predicted before it was measured, in a workload of benchmarks/predicted_first.
     """
@@ -25,6 +25,7 @@ class Workload:
     words: tuple[str, ...]
     measured: dict[str, Any]
     directory: Path = SCRIPTS
+    gpu: str = GPU
     first: dict[str, Any] | None = None
 
 
@@ -35,15 +36,25 @@ def workloads(prefixes: tuple[str, ...] = ("",)) -> list[Workload]:
 
 
 def predicted_first(prefixes: tuple[str, ...] = ("",)) -> list[Workload]:
-    """The workloads of benchmarks/predicted_first whose names start with one of `prefixes`."""
+    """The workloads of benchmarks/predicted_first whose names start with one of `prefixes` and that were measured."""
     predicted = json.loads((PREDICTED_FIRST / "predicted.json").read_text())
-    return [_first(name, record) for name, record in predicted.items() if name.startswith(prefixes)]
+    chosen = [(name, record) for name, record in predicted.items() if name.startswith(prefixes)]
+    return [_first(name, record) for name, record in chosen if _measured_first(name).exists()]
 
 
 def _first(name: str, record: dict[str, Any]) -> Workload:
-    measured = json.loads((PREDICTED_FIRST / "measured" / f"{name}.json").read_text())
-    words = tuple(record["argv"])
-    return Workload(name=name, words=words, measured=measured, directory=PREDICTED_FIRST, first=record)
+    return Workload(
+        name=name,
+        words=tuple(record["argv"]),
+        measured=json.loads(_measured_first(name).read_text()),
+        directory=PREDICTED_FIRST / record.get("directory", "."),
+        gpu=record.get("card", GPU),
+        first=record,
+    )
+
+
+def _measured_first(name: str) -> Path:
+    return PREDICTED_FIRST / "measured" / f"{name}.json"
 
 
 def _workload(entry: dict[str, Any]) -> Workload:
