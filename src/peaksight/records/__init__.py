@@ -30,6 +30,7 @@ from peaksight.records.comparison import (
 from peaksight.records.facts import (
     BatchFact,
     CheckpointFact,
+    FreezeFact,
     Hold,
     LossFact,
     ModuleFact,
@@ -105,6 +106,7 @@ __all__ = [
     "Finding",
     "Fit",
     "Fix",
+    "FreezeFact",
     "Gpu",
     "Hold",
     "Holder",

@@ -6,6 +6,7 @@ from enum import StrEnum
 from peaksight.records.facts import (
     BatchFact,
     CheckpointFact,
+    FreezeFact,
     Hold,
     LossFact,
     ModuleFact,
@@ -264,6 +265,7 @@ class Capture:
     batches: tuple[BatchFact, ...] = ()
     checkpoints: tuple[CheckpointFact, ...] = ()
     settings: tuple[SettingFact, ...] = ()
+    freezes: tuple[FreezeFact, ...] = ()
     losses: tuple[LossFact, ...] = ()
     statements: tuple[StatementFact, ...] = ()
     source_lines: tuple[SourceLine, ...] = ()

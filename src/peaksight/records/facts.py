@@ -117,6 +117,27 @@ class SettingFact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FreezeFact:
+    """A statement of the person's files that freezes parameters: makes them need no gradient.
+
+    `at` is its line, `text` what it says, `condition` the innermost filter around it (`if 'encoder' in name`), empty
+    without one. `reached` tells whether it, or the loop with its filter, was come to. `num_parameters` counts how often
+    it froze one. Of what it froze before the training began, `frozen_bytes` and `frozen_matrices` (parameters of more
+    than one dimension) stayed so; `thawed_bytes` did not, because of the line `thawed_at`.
+    """
+
+    at: str
+    text: str
+    condition: str
+    reached: bool
+    num_parameters: int
+    frozen_bytes: int
+    frozen_matrices: int
+    thawed_bytes: int
+    thawed_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LossFact:
     """A classification loss: `num_positions` rows of `num_classes` logits, of which `num_supervised` have a label.
 

@@ -140,6 +140,7 @@ class VirtualGpu:
         convolution.install(patches)
         recurrent.install(patches)
         Autocast(patches, self.rules.torch)
+        self.witness.install(patches)
         modules.install(patches, mode, self.loop, parameters, self.witness)
         optimizers.install(patches, self.loop, parameters, self.witness.optimizer_stepped)
         backward.install(patches, requests, self.loop, self.devices, parameters, self.witness.backward_begins)

@@ -71,6 +71,7 @@ def simulate(
             lookout.install(patches)
             finished, ending = _run(command, lookout)
         _explain(ending, scratch, gpu.approximations.first_place("values"))
+    gpu.witness.run_ended(lookout.files)
     fatal = gpu.failures.ending(ending.error, ending.exit_code, gpu.devices.num_births)
     captures = tuple(
         replace(
@@ -116,6 +117,7 @@ def _capture(
         holds=gpu.witness.holds_on(ledger.device),
         modules=gpu.witness.modules.facts,
         optimizers=gpu.witness.optimizers.facts,
+        freezes=gpu.witness.freezes,
     )
 
 

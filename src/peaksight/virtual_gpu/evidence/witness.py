@@ -9,16 +9,20 @@ from typing import Any
 import torch
 from torch import nn
 
-from peaksight.records import Hold, Role
+from peaksight.records import FreezeFact, Hold, Phase, Role
+from peaksight.virtual_gpu.evidence.freeze_statements import freeze_facts
+from peaksight.virtual_gpu.evidence.freezing import Freezing
 from peaksight.virtual_gpu.evidence.graphs import Graphs
 from peaksight.virtual_gpu.evidence.modules_seen import ModulesSeen
 from peaksight.virtual_gpu.evidence.names import Named, named_tensors
 from peaksight.virtual_gpu.evidence.optimizers_seen import OptimizersSeen
 from peaksight.virtual_gpu.memory.births import Birth
 from peaksight.virtual_gpu.memory.devices import Devices
+from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.source_lines import SourceLines
 from peaksight.virtual_gpu.torch_private import FakeTensor
 from peaksight.virtual_gpu.training.training_loop import TrainingLoop
+from peaksight.virtual_gpu.unreached.probed_files import ProbedFiles
 
 # Of each kind of moment the first ones are looked at, and then ever fewer; of each look the largest blocks are kept.
 NUM_FIRST_LOOKS = 4
@@ -33,11 +37,25 @@ class Witness:
         """Nothing was seen yet."""
         self.modules = ModulesSeen(loop.modules)
         self.optimizers = OptimizersSeen()
+        self.freezing = Freezing(lines, lambda: loop.phase is not Phase.INIT)
+        self.freezes: tuple[FreezeFact, ...] = ()
         self.has_failed = False
         self._devices, self._loop, self._lines = devices, loop, lines
         self._graphs = Graphs(self._birth_of)
         self._holds: dict[int, list[Hold]] = defaultdict(list)
         self._num_moments: Counter[str] = Counter()
+
+    def install(self, patches: Patches) -> None:
+        """Follow what the script sets until `patches` is left."""
+        self.freezing.install(patches)
+
+    def run_ended(self, files: ProbedFiles) -> None:
+        """The script is over; `files` are its own."""
+
+        def look() -> None:
+            self.freezes = freeze_facts(files, self.freezing.done_by)
+
+        self._try(look)
 
     def backward_begins(self, roots: Any) -> None:
         """The engine is called for `roots`: tensors, or edges."""
@@ -47,6 +65,7 @@ class Witness:
     def step_ends(self) -> None:
         """Every optimizer has stepped."""
         self._try(self.modules.step_ends)
+        self._try(self.freezing.step_ends)
         self._look("step", sys._getframe(1))
 
     def module_called(self, module: nn.Module, *, is_root: bool) -> None:

@@ -2,7 +2,7 @@
 
 import ast
 import os
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Set
 from contextlib import suppress
 from functools import cached_property
 from importlib.machinery import SourceFileLoader
@@ -89,6 +89,10 @@ class ProbedFiles:
     def names(self) -> Set[str]:
         """The names of the files, as their modules have them."""
         return self._files.keys()
+
+    def __iter__(self) -> Iterator[ProbedFile]:
+        """Every file with probes, in the order in which they were compiled."""
+        return iter(tuple(self._files.values()))
 
     def __bool__(self) -> bool:
         """Whether any file has probes."""

@@ -2,14 +2,16 @@
 
 A probe is one store into a byte array that is a constant of the code: it calls nothing, names nothing, raises nothing
 and has the line of the statement behind it. It stands at the beginning of a block and behind every statement from
-which the run may not return. Only code that may train has probes: what libraries compile, pickle or hash, such as a
-function for `Dataset.map`, stays as it is.
+which the run may not return. Only code that may train, or that freezes, has probes: what libraries compile, pickle or
+hash, such as a function for `Dataset.map`, stays as it is.
 """
 
 import ast
 import re
 from collections.abc import Iterator
 from types import CodeType
+
+from peaksight.virtual_gpu.evidence.patterns import frozen_value
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _BLOCKS = ("body", "orelse", "finalbody")
@@ -144,13 +146,19 @@ def _may_not_return(statement: ast.stmt) -> bool:
 def _training_functions(tree: ast.Module) -> set[str]:
     """The names of the functions that may train: by their own names, or by those of what they call in turn."""
     calls = {node.name: called_names(node) for node in ast.walk(tree) if isinstance(node, _Function)}
-    found = {name for name, called in calls.items() if any(map(_speaks_of_training, {name} | called))}
+    found = {name for name, called in calls.items() if any(map(speaks_of_training, {name} | called))}
+    found |= {node.name for node in ast.walk(tree) if isinstance(node, _Function) and _freezes(node)}
     while more := {name for name, called in calls.items() if name not in found and called & found}:
         found |= more
     return found
 
 
-def _speaks_of_training(name: str) -> bool:
+def _freezes(node: ast.AST) -> bool:
+    return any(frozen_value(each) is not None for each in ast.walk(node))
+
+
+def speaks_of_training(name: str) -> bool:
+    """Whether a function of that name may train."""
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
     return not _WORDS_OF_TRAINING.isdisjoint(spaced.lower().split("_"))
 
