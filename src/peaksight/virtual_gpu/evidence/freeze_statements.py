@@ -34,22 +34,23 @@ def freeze_facts(files: ProbedFiles, done_by: Callable[[str], Frozen]) -> tuple[
 
 
 def _facts(file: ProbedFile, done_by: Callable[[str], Frozen]) -> Iterator[FreezeFact]:
-    for body in [file.tree.body, *(function.body for function in file.functions.values())]:
-        for node, place in _freezes(body, file, _Place()):
-            at = f"{file.name}:{node.lineno}"
-            did = done_by(at)
-            if not did.others:
-                yield FreezeFact(
-                    at=at,
-                    text=ast.unparse(node),
-                    condition=place.condition,
-                    reached=place.reached,
-                    num_parameters=did.num_parameters,
-                    frozen_bytes=did.frozen_bytes,
-                    frozen_matrices=did.frozen_matrices,
-                    thawed_bytes=did.thawed_bytes,
-                    thawed_at=did.thawed_at,
-                )
+    bodies = [file.tree.body, *(function.body for function in file.functions.values())]
+    found = [each for body in bodies for each in _freezes(body, file, _Place())]
+    for node, place in sorted(found, key=lambda each: each[0].lineno):
+        at = f"{file.name}:{node.lineno}"
+        did = done_by(at)
+        if not did.others:
+            yield FreezeFact(
+                at=at,
+                text=ast.unparse(node),
+                condition=place.condition,
+                reached=place.reached,
+                num_parameters=did.num_parameters,
+                frozen_bytes=did.frozen_bytes,
+                frozen_matrices=did.frozen_matrices,
+                thawed_bytes=did.thawed_bytes,
+                thawed_at=did.thawed_at,
+            )
 
 
 def _freezes(block: list[ast.stmt], file: ProbedFile, place: _Place) -> Iterator[tuple[ast.stmt, _Place]]:
