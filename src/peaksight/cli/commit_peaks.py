@@ -6,7 +6,7 @@ from dataclasses import replace
 from peaksight.attribution import JudgedRun, commit_peak, commit_without_answer
 from peaksight.cli.commits import Checkout, Commit, Repository
 from peaksight.cli.compared import Simulation
-from peaksight.cli.elsewhere import Outcome, simulate
+from peaksight.cli.elsewhere import RunOutcome, simulate
 from peaksight.cli.output import Output
 from peaksight.errors import ScriptError, UsageError
 from peaksight.records import CommitHistory, CommitPeak, LineDifference
@@ -51,22 +51,22 @@ def _peaks(
         since, before = commit.id, outcome.run
 
 
-def _at(commit: Commit, checkout: Checkout, simulation: Simulation) -> Outcome:
+def _at(commit: Commit, checkout: Checkout, simulation: Simulation) -> RunOutcome:
     """What becomes of the script at `commit`."""
     try:
         with checkout.holding(commit):
             return _simulated(checkout, replace(simulation, words=checkout.words(simulation.words)))
     except UsageError as error:
-        return Outcome(run=None, failure=str(error))
+        return RunOutcome(run=None, failure=str(error))
 
 
-def _simulated(checkout: Checkout, simulation: Simulation) -> Outcome:
+def _simulated(checkout: Checkout, simulation: Simulation) -> RunOutcome:
     if not checkout.directory.is_dir():
-        return Outcome(run=None, failure="it does not have the working directory")
+        return RunOutcome(run=None, failure="it does not have the working directory")
     outcome = simulate(simulation, directory=checkout.directory, search_path=checkout.search_path)
     left_by = outcome.run and checkout.left_by(outcome.run.capture)
     if left_by:
-        return Outcome(run=None, failure=f"it runs {left_by} of the working tree, which is installed as editable")
+        return RunOutcome(run=None, failure=f"it runs {left_by} of the working tree, which is installed as editable")
     return outcome
 
 
@@ -76,7 +76,7 @@ def _shown(line: LineDifference | None, checkout: Checkout) -> LineDifference | 
     return replace(line, a_source=checkout.shown(line.a_source), b_source=checkout.shown(line.b_source))
 
 
-def _result(outcome: Outcome) -> str:
+def _result(outcome: RunOutcome) -> str:
     if outcome.run is None:
         return f"no answer ({outcome.failure})"
     return f"{format_bytes(outcome.run.report.peak.allocated_bytes)} allocated (predicted)"

@@ -22,14 +22,14 @@ _NUM_LAST_LINES = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class RunOutcome:
     """What became of a run: its `run`, or None and why there is no answer."""
 
     run: JudgedRun | None
     failure: str = ""
 
 
-def saved_run(path: Path) -> Outcome:
+def saved_run(path: Path) -> RunOutcome:
     """The run in the capture file `path`; CaptureFileError where it is none."""
     return _judged(path, str(path), last_lines=())
 
@@ -40,7 +40,7 @@ def simulate(
     directory: Path | None = None,
     search_path: Sequence[str] | None = None,
     hear: Callable[[str], None] | None = None,
-) -> Outcome:
+) -> RunOutcome:
     """Simulate a command in `directory`, with `search_path` for `sys.path`: by default, what this process has.
 
     The script reads nothing from stdin, and `hear` gets each line of what it prints.
@@ -62,7 +62,7 @@ def simulate(
             assert process.stderr is not None
             last_lines = _heard(process.stderr, hear)
         if not path.exists():
-            return Outcome(run=None, failure=_said_last(last_lines))
+            return RunOutcome(run=None, failure=_said_last(last_lines))
         return _judged(path, simulation.given, last_lines)
 
 
@@ -84,11 +84,11 @@ def _heard(lines: Iterable[str], hear: Callable[[str], None] | None) -> Sequence
     return last
 
 
-def _judged(path: Path, given: str, last_lines: Sequence[str]) -> Outcome:
+def _judged(path: Path, given: str, last_lines: Sequence[str]) -> RunOutcome:
     run = JudgedRun.of(*read_capture_file(path, Room), given)
     if run.report.finished not in WITHOUT_ANSWER:
-        return Outcome(run=run)
-    return Outcome(run=None, failure=_why(run.report, last_lines))
+        return RunOutcome(run=run)
+    return RunOutcome(run=None, failure=_why(run.report, last_lines))
 
 
 def _why(report: Report, last_lines: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from peaksight.records import CommitHistory, CommitPeak, ComparedRun, Comparison, LineMatch, Phase
+from peaksight.records import CommitHistory, CommitPeak, ComparedRun, Comparison, LineMatch, Phase, PhaseDifference
 from peaksight.reporting.differences import line_name
 from peaksight.reporting.sentences import a_card, card_name, fit_words, moment
 from peaksight.units import format_bytes, format_difference
@@ -43,14 +43,27 @@ def moved(comparison: Comparison) -> str:
     if not a.allocated_bytes or not b.allocated_bytes:
         return ""
     if a.phase is not b.phase:
+        most = {row.phase: row for row in comparison.by_phase}
+        before, after = _THE_PHASE[a.phase], _THE_PHASE[b.phase]
         return (
-            f"The peak moved from {_THE_PHASE[a.phase]} to {_THE_PHASE[b.phase]}, "
-            "so that what is alive at two different moments is compared."
+            f"The peak moved from {before} to {after}: {before} {_went(most[a.phase])}, {after} {_went(most[b.phase])}. "
+            "The tables compare what is alive at these two moments."
         )
     at_same_line = a.at == b.at or any((row.a_source, row.b_source) == (a.at, b.at) for row in comparison.by_line)
     if not at_same_line:
         return f"The peak stays in {_THE_PHASE[a.phase]} and moved from {a.at or 'no line'} to {b.at or 'no line'}."
     return f"The peak moved from step {a.step} to step {b.step}." if a.step != b.step else ""
+
+
+def _went(phase: PhaseDifference) -> str:
+    """What became of the most that was allocated in `phase`."""
+    if phase.a_bytes is None or phase.b_bytes is None:
+        name, num_bytes = ("B", phase.b_bytes) if phase.a_bytes is None else ("A", phase.a_bytes)
+        return f"takes {format_bytes(num_bytes or 0)} and is in {name} only"
+    if phase.a_bytes == phase.b_bytes:
+        return f"takes {format_bytes(phase.b_bytes)} in both"
+    way = "rose" if phase.b_bytes > phase.a_bytes else "fell"
+    return f"{way} from {format_bytes(phase.a_bytes)} to {format_bytes(phase.b_bytes)}"
 
 
 def run_lines(run: ComparedRun) -> Iterator[str]:

@@ -204,9 +204,14 @@ def test_peaks_that_are_the_same():
             "The peak stays in the backward and moved from model.py:88 to x.py:1.",
         ),
         (
+            {"phase": Phase.FORWARD, "at": "x.py:1"},
+            "The peak moved from the backward to the forward: the backward rose from 2.75 GiB to 4.00 GiB, the forward "
+            "rose from 2.00 GiB to 4.00 GiB. The tables compare what is alive at these two moments.",
+        ),
+        (
             {"phase": Phase.OPTIMIZER, "at": "x.py:1"},
-            "The peak moved from the backward to the optimizer step, so that what is alive at two different moments is "
-            "compared.",
+            "The peak moved from the backward to the optimizer step: the backward rose from 2.75 GiB to 4.00 GiB, the "
+            "optimizer step takes 4.50 GiB and is in B only. The tables compare what is alive at these two moments.",
         ),
     ],
 )
