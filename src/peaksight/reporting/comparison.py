@@ -1,6 +1,6 @@
 """The page of `peaksight compare`: by how much two peaks differ, where that comes from, and the peaks of commits."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -19,10 +19,14 @@ from peaksight.reporting.comparison_sentences import (
     run_lines,
     short,
 )
-from peaksight.reporting.differences import DifferenceRow, DifferenceTable, peak_rows, phase_rows, tables
+from peaksight.reporting.differences import BY_MODULE, DifferenceRow, DifferenceTable, peak_rows, phase_rows, tables
+from peaksight.reporting.terminal import shorten
 from peaksight.units import format_bytes, format_difference
 
 MAX_WIDTH = 120
+
+# What three sizes take, with the space between all columns.
+_SIZE_COLUMNS = 42
 
 
 def render_comparison(comparison: Comparison, console: Console) -> None:
@@ -30,7 +34,7 @@ def render_comparison(comparison: Comparison, console: Console) -> None:
     width, dot = min(console.width, MAX_WIDTH), glyphs_for(console.encoding).dot
     for sentence in filter(None, (happened(comparison), moved(comparison))):
         console.print(Text(sentence, style="bold"), soft_wrap=not console.is_terminal)
-    for title, body in _sections(comparison):
+    for title, body in _sections(comparison, width):
         console.print()
         console.print(Text(title, style="bold"))
         console.print(body, width=width)
@@ -54,7 +58,7 @@ def render_commits(history: CommitHistory, console: Console) -> None:
     console.print(table, width=min(console.width, MAX_WIDTH))
 
 
-def _sections(comparison: Comparison) -> Iterator[tuple[str, RenderableType]]:
+def _sections(comparison: Comparison, width: int) -> Iterator[tuple[str, RenderableType]]:
     """Titles and bodies; a section without content is left out."""
     yield "Runs", _runs(comparison.a, comparison.b)
     yield "Predicted peaks", _differences(peak_rows(comparison))
@@ -62,7 +66,7 @@ def _sections(comparison: Comparison) -> Iterator[tuple[str, RenderableType]]:
         yield "Most allocated in each phase", _differences(phase_rows(comparison))
     for table in tables(comparison):
         if table.rows or table.others:
-            yield table.title, _whole(table)
+            yield table.title, _whole(table, width)
     if sentence := matching(comparison):
         yield "Lines of A and B", Padding(Text(sentence), (0, 0, 0, 1))
 
@@ -75,20 +79,22 @@ def _runs(a: ComparedRun, b: ComparedRun) -> Table:
     return table
 
 
-def _whole(table: DifferenceTable) -> Table:
-    """One of the tables that add up."""
-    found = _differences(table.rows, table.nowhere)
+def _whole(table: DifferenceTable, width: int) -> Table:
+    """One of the tables that add up; of a long module path its end is shown."""
+    names = [Text(row.name or f"({table.nowhere})", overflow="fold") for row in table.rows]
+    if table.title == BY_MODULE:
+        names = [shorten(name.plain, width - _SIZE_COLUMNS) for name in names]
+    found = _differences(table.rows, names)
     if table.others:
         found.add_row(*_cells(table.others), table.others.name, style="dim")
     found.add_row(*_cells(table.total), table.total.name, style="bold")
     return found
 
 
-def _differences(rows: Iterable[DifferenceRow], nowhere: str = "") -> Table:
+def _differences(rows: Sequence[DifferenceRow], names: Sequence[Text] | None = None) -> Table:
     table = _table(">", ">", ">", "<", "<", header=("A", "B", "B - A", "", ""))
-    for row in rows:
-        note = Text(row.note, style="dim", no_wrap=True, overflow="ellipsis")
-        table.add_row(*_cells(row), Text(row.name or f"({nowhere})", overflow="fold"), note)
+    for row, name in zip(rows, names or [Text(row.name) for row in rows], strict=True):
+        table.add_row(*_cells(row), name, Text(row.note, style="dim", no_wrap=True, overflow="ellipsis"))
     return table
 
 

@@ -44,9 +44,9 @@ def moved(comparison: Comparison) -> str:
         return ""
     if a.phase is not b.phase:
         most = {row.phase: row for row in comparison.by_phase}
-        before, after = _THE_PHASE[a.phase], _THE_PHASE[b.phase]
+        before, after = (f"{_THE_PHASE[phase]} {_went(most[phase])}" for phase in (a.phase, b.phase))
         return (
-            f"The peak moved from {before} to {after}: {before} {_went(most[a.phase])}, {after} {_went(most[b.phase])}. "
+            f"The peak moved from {_THE_PHASE[a.phase]} to {_THE_PHASE[b.phase]}: {before}, {after}. "
             "The tables compare what is alive at these two moments."
         )
     at_same_line = a.at == b.at or any((row.a_source, row.b_source) == (a.at, b.at) for row in comparison.by_line)

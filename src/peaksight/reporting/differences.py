@@ -8,6 +8,7 @@ from peaksight.records import Comparison, LineDifference, LineMatch, ModuleDiffe
 from peaksight.reporting.rows import fold_layers
 
 NUM_ROWS = 10
+BY_MODULE = "By module"
 # A row is small if its difference is less than this part of the largest one.
 _SMALL = 200
 
@@ -60,7 +61,7 @@ def tables(comparison: Comparison) -> tuple[DifferenceTable, ...]:
     ]
     return (
         _table("By category", "", categories, comparison),
-        _table("By module", "outside any module", _folded(comparison.by_module), comparison),
+        _table(BY_MODULE, "outside any module", _folded(comparison.by_module), comparison),
         _table("By line", "outside the script", lines, comparison),
     )
 

@@ -136,7 +136,7 @@ class _Page:
         room = self.width - _HOLDER_COLUMNS - max(len(row.source) for row in shown)
         table = _table(">", ">", "<", "<", "<", header=("bytes", "share", "category", "module", "line"))
         for row in shown:
-            module = _shorten(row.module or "(outside any module)", max(room, 12))
+            module = shorten(row.module or "(outside any module)", max(room, 12))
             table.add_row(*self._sizes(row.bytes), row.category_words, module, row.source)
         if others:
             table.add_row(*self._sizes(sum(row.bytes for row in others)), f"{len(others)} others", "", "", style="dim")
@@ -214,7 +214,7 @@ def _blocks(count: int) -> Text:
     return Text(blocks(count), style="dim")
 
 
-def _shorten(module: str, width: int) -> Text:
+def shorten(module: str, width: int) -> Text:
     """The end of a module path, cut at a dot: it tells more than the beginning."""
     parts = module.split(".")
     while len(parts) > 1 and len(".".join(parts)) > width - 2:
