@@ -1,5 +1,6 @@
 """Which line of one version of a script is which line of another: by what it says, and by its number else."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
@@ -10,6 +11,8 @@ from peaksight.records import Capture, LineMatch, SourceLine
 
 # From where on two lines are alike, in difflib's measure: half of both is the same.
 _ALIKE = 0.5
+# What a statement assigns to, or a keyword argument on a line of its own.
+_TARGET = re.compile(r"[\w.,\[\] ]+?(?= ?[-+*/@]?=[^=])")
 
 
 class Match(NamedTuple):
@@ -39,7 +42,7 @@ def match_lines(a: Capture, b: Capture) -> dict[str, Match]:
 
     Files are the same if they have the same name, and so are the two scripts, whatever they are called. Of a file
     that changed, the lines that allocated are matched in their order by what they say; between lines that say the
-    same, those that are alike are matched as edited.
+    same, those that are alike or assign to the same name are matched as edited.
 
     Limitations:
         Of lines that were moved past each other, some are not found. Nor is a file that was renamed.
@@ -100,10 +103,16 @@ def _alike(a: list[_Line], b: list[_Line]) -> Iterator[_Pair]:
     """Each line of `a` with the first of `b` that is like it, behind those that are taken."""
     taken = 0
     for line in a:
-        likeness = SequenceMatcher(None, b=line.text, autojunk=False)
-        for place in range(taken, len(b)):
-            likeness.set_seq1(b[place].text)
-            if likeness.quick_ratio() >= _ALIKE and likeness.ratio() >= _ALIKE:
-                yield line, b[place]
-                taken = place + 1
-                break
+        place = next((place for place in range(taken, len(b)) if _are_alike(line.text, b[place].text)), None)
+        if place is not None:
+            yield line, b[place]
+            taken = place + 1
+
+
+def _are_alike(one: str, other: str) -> bool:
+    """Whether both assign to the same name, or half of the two is the same."""
+    targets = _TARGET.match(one), _TARGET.match(other)
+    if targets[0] and targets[1] and targets[0][0] == targets[1][0]:
+        return True
+    likeness = SequenceMatcher(None, one, other, autojunk=False)
+    return likeness.quick_ratio() >= _ALIKE and likeness.ratio() >= _ALIKE

@@ -76,11 +76,16 @@ def _python(search_path: Sequence[str]) -> list[str]:
 def _heard(lines: Iterable[str], hear: Callable[[str], None] | None) -> Sequence[str]:
     """The last of `lines`, once all were heard."""
     last: deque[str] = deque(maxlen=_NUM_LAST_LINES)
-    for line in lines:
-        if not line.startswith(_WROTE):
-            last.append(line.strip())
-            if hear is not None:
-                hear(line)
+    try:
+        for line in lines:
+            if not line.startswith(_WROTE):
+                last.append(line.strip())
+                if hear is not None:
+                    hear(line)
+    except KeyboardInterrupt:
+        # It reaches the process as well, which puts things in order before it ends.
+        last.extend(lines)
+        raise
     return last
 
 

@@ -2,8 +2,16 @@
 
 from collections.abc import Iterator
 
-from peaksight.records import CommitHistory, CommitPeak, ComparedRun, Comparison, LineMatch, Phase, PhaseDifference
-from peaksight.reporting.differences import line_name
+from peaksight.records import (
+    CommitHistory,
+    CommitPeak,
+    ComparedRun,
+    Comparison,
+    LineDifference,
+    LineMatch,
+    Phase,
+    PhaseDifference,
+)
 from peaksight.reporting.sentences import a_card, card_name, fit_words, moment
 from peaksight.units import format_bytes, format_difference
 
@@ -131,12 +139,18 @@ def commit_notes(commit: CommitPeak, parent: str | None) -> Iterator[str]:
         yield f"no answer: {commit.failure}"
     if commit.largest is not None:
         difference = format_difference(commit.largest.difference_bytes)
-        line = line_name(commit.largest).removeprefix("~ ") or "no line of the script"
-        yield f"{difference} at {line}  {commit.largest.text}".rstrip()
+        yield f"{difference} at {_line_of_commit(commit.largest)}  {commit.largest.text}".rstrip()
     if commit.since not in (None, parent):
         yield f"compared with {short(commit.since or '')}, the last one with an answer"
     if commit.fits is False:
         yield "does not fit"
+
+
+def _line_of_commit(line: LineDifference) -> str:
+    """The line at the commit, or the one that it took away."""
+    if line.b_source is None:
+        return f"{line.a_source} (gone)"
+    return f"{line.b_source or 'no line of the script'}{' (new)' if line.a_source is None else ''}"
 
 
 def short(commit: str) -> str:

@@ -2,6 +2,8 @@
 
 import hashlib
 
+import pytest
+
 from helpers import allocation_of, capture_of
 from peaksight.attribution.line_matching import match_lines
 from peaksight.records import LineMatch, SourceLine
@@ -57,6 +59,30 @@ def test_an_edited_line_is_found_by_likeness():
         "train.py:3": ("train.py:3", LineMatch.EDITED),
     }
     assert "train.py:3" not in found(version(OLD, 1, 3), version(other, 1, 3))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("h = h.relu()", "h = nn.functional.gelu(h) * h.sigmoid()"),
+        ("self.x = make()", "self.x = torch.stack([first, second])"),
+        ("labels=y,", "labels=torch.cat([one, another], dim=1),"),
+        ("total += loss", "total += criterion(model(batch), target).detach()"),
+    ],
+)
+def test_a_line_that_assigns_to_the_same_name_is_found(old, new):
+    """However much of it was edited."""
+    a, b = (version(f"x = load()\n{line}\nloss = model(h)\n", 1, 2, 3) for line in (old, new))
+
+    assert found(a, b)["train.py:2"] == ("train.py:2", LineMatch.EDITED)
+
+
+@pytest.mark.parametrize("new", ["assert h == act(other, 1, 2, 3)", "log(write(twice))"])
+def test_a_comparison_assigns_nothing(new):
+    """Nor does a call."""
+    a, b = (version(f"x = load()\n{line}\nloss = model(h)\n", 1, 2, 3) for line in ("h = f(x)", new))
+
+    assert "train.py:2" not in found(a, b)
 
 
 def test_without_texts_the_number_decides():
