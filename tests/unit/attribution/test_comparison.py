@@ -1,6 +1,6 @@
 """Where the difference of two peaks comes from."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import allocation_of, capture_of
@@ -45,6 +45,7 @@ def runs(draw):
     return run_of(*allocations, source_lines=lines)
 
 
+@settings(max_examples=40)
 @given(runs(), runs())
 def test_each_table_adds_up_to_the_difference_and_to_both_peaks(a, b):
     """Whatever the runs are, and however their lines are matched."""
@@ -61,6 +62,7 @@ def test_each_table_adds_up_to_the_difference_and_to_both_peaks(a, b):
         assert sizes == sorted(sizes, reverse=True)
 
 
+@settings(max_examples=40)
 @given(runs(), runs())
 def test_a_line_is_in_one_row(a, b):
     """Of each run: no line is counted twice."""
@@ -70,6 +72,7 @@ def test_a_line_is_in_one_row(a, b):
         assert len(there) == len(set(there))
 
 
+@settings(max_examples=20)
 @given(runs())
 def test_a_run_does_not_differ_from_itself(run):
     """Nor does any row, and every line is found."""
