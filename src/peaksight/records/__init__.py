@@ -30,6 +30,7 @@ from peaksight.records.comparison import (
 from peaksight.records.facts import (
     BatchFact,
     CheckpointFact,
+    CheckpointFlagFact,
     FreezeFact,
     Hold,
     LossFact,
@@ -90,6 +91,7 @@ __all__ = [
     "Cause",
     "Check",
     "CheckpointFact",
+    "CheckpointFlagFact",
     "Claim",
     "Clue",
     "CommitHistory",

@@ -6,6 +6,7 @@ from enum import StrEnum
 from peaksight.records.facts import (
     BatchFact,
     CheckpointFact,
+    CheckpointFlagFact,
     FreezeFact,
     Hold,
     LossFact,
@@ -264,6 +265,7 @@ class Capture:
     optimizers: tuple[OptimizerFact, ...] = ()
     batches: tuple[BatchFact, ...] = ()
     checkpoints: tuple[CheckpointFact, ...] = ()
+    checkpoint_flags: tuple[CheckpointFlagFact, ...] = ()
     settings: tuple[SettingFact, ...] = ()
     freezes: tuple[FreezeFact, ...] = ()
     losses: tuple[LossFact, ...] = ()

@@ -85,8 +85,8 @@ class CheckpointFact:
 
     `at` is the person's line, `module` the path of what runs inside (the running module where it is a function).
     `reentrant` is which kind. `input_needs_grad` tells whether any tensor argument did, `grad_enabled` whether autograd
-    recorded at all, `recomputed` whether a backward pass ran it again. `first_tick` and `last_tick` enclose its
-    forward.
+    recorded at all. `first_tick` and `last_tick` enclose its forward, `recomputed_from` and `recomputed_to` what a
+    backward pass ran again; both are 0 where none did.
     """
 
     step: int
@@ -95,9 +95,26 @@ class CheckpointFact:
     reentrant: bool
     input_needs_grad: bool
     grad_enabled: bool
-    recomputed: bool
     first_tick: int
     last_tick: int
+    recomputed_from: int
+    recomputed_to: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointFlagFact:
+    """A module that has an attribute by which it is told to checkpoint, as it was in the last complete step.
+
+    `flag` is the attribute, `training` the mode of the module, `num_calls_with_grad` counts its calls in which autograd
+    recorded, `num_checkpoints` the calls of torch.utils.checkpoint in it and in what it holds.
+    """
+
+    module: str
+    kind: str
+    flag: str
+    training: bool
+    num_calls_with_grad: int
+    num_checkpoints: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,11 +173,18 @@ class LossFact:
 class StatementFact:
     """A statement of the person's files that matters to a rule, found in their text.
 
-    `kind` is which (`freeze`, `detach`, `interval-after-work`), `at` its line, `text` what it says. `num_runs` is how
-    often it ran, None where that is not known.
+    `kind` is which: `checkpointing` asks for it; of work, `interval-after-work` has all its uses under an interval, and
+    `slice-after-work` or `constant-slice-after-work` has one of every so many as its only use. `at` is the line, `text`
+    what it says, `num_runs` how often it ran, None where that is not known. Work reaches to `last_line`, its result is
+    called `name` in the function `where` (`train.py:main`), and used at `used_at` as `used_as` says.
     """
 
     kind: str
     at: str
     text: str
     num_runs: int | None
+    last_line: int = 0
+    name: str = ""
+    where: str = ""
+    used_at: str = ""
+    used_as: str = ""

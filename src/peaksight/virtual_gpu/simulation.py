@@ -117,7 +117,10 @@ def _capture(
         holds=gpu.witness.holds_on(ledger.device),
         modules=gpu.witness.modules.facts,
         optimizers=gpu.witness.optimizers.facts,
+        checkpoints=gpu.witness.checkpoints.facts_on(ledger.device),
+        checkpoint_flags=gpu.witness.checkpoint_flags.facts,
         freezes=gpu.witness.freezes,
+        statements=gpu.witness.statements,
     )
 
 

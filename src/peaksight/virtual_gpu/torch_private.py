@@ -22,6 +22,7 @@ import torch.optim.optimizer as optimizer_module
 import torch.serialization as serialization
 import torch.utils._device as device_module
 import torch.utils._foreach_utils as foreach_utils
+import torch.utils.checkpoint as checkpointing
 import torch.utils.data.dataloader as dataloader_module
 from torch._C import DispatchKey, DispatchKeySet
 from torch._higher_order_ops.flex_attention import FlexAttentionHOP
@@ -40,6 +41,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from peaksight.errors import UnsupportedError
 
 __all__ = [
+    "CHECKPOINT_GENERATOR",
     "DISPATCH_FILES",
     "ENGINE",
     "SNAPSHOTS_HAVE_HOST_MEMORY",
@@ -53,6 +55,7 @@ __all__ = [
     "below_autograd",
     "called_by_engine",
     "check_release",
+    "checkpointing",
     "composite",
     "current_autograd_node",
     "default_device",
@@ -98,6 +101,7 @@ PROBES: tuple[tuple[object, str], ...] = (
     (optimizer_module, "_foreach_supported_types"),
     (foreach_utils, "_foreach_supported_types"),
     (torch.utils, "swap_tensors"),
+    (checkpointing, "_checkpoint_without_reentrant_generator"),
     (torch._C, "_swap_tensor_impl"),
     (torch._C, "_storage_Use_Count"),
     (torch.Tensor, "_use_count"),
@@ -135,6 +139,10 @@ DISPATCH_FILES = frozenset(
 SNAPSHOTS_HAVE_HOST_MEMORY = (
     "record_pinned_host_memory" in inspect.signature(torch.cuda.memory._record_memory_history).parameters
 )
+# What all checkpointing without reentrant backward passes calls: torch 2.14 has it behind the name of before.
+CHECKPOINT_GENERATOR = "_checkpoint_without_reentrant_generator"
+if hasattr(checkpointing, f"{CHECKPOINT_GENERATOR}_impl"):
+    CHECKPOINT_GENERATOR += "_impl"
 BypassDispatchCache = fake_tensor._BypassDispatchCache
 CachedResult = fake_tensor._DispatchCacheValidEntry
 DeviceMismatch = fake_tensor.FakeTensorDeviceMismatchError

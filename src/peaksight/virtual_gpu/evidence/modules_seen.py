@@ -1,6 +1,7 @@
 """The modules of the script: what they train, their mode, and how often they are called."""
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 from weakref import WeakSet
 
@@ -29,18 +30,34 @@ class ModulesSeen:
         self._calls[id(module)] += 1
         self._calls_with_grad[id(module)] += torch.is_grad_enabled()
 
+    def all_modules(self) -> Iterator[nn.Module]:
+        """Every module of the models that were called."""
+        for root in self._models():
+            yield from root.modules()
+
+    def path_of(self, module: nn.Module) -> str:
+        """The path (FQN) of `module`."""
+        return self._tree.path_of(module)
+
+    def num_calls_with_grad(self, module: nn.Module) -> int:
+        """How often `module` was called in this step while autograd recorded."""
+        return self._calls_with_grad[id(module)]
+
     def step_ends(self) -> None:
         """Keep what the modules are like now, and count anew."""
-        children = {id(child) for root in self._roots for child in root.modules() if child is not root}
-        roots = [root for root in self._roots if id(root) not in children]
         self.facts = tuple(
             self._fact(module, is_root=module is root)
-            for root in roots
+            for root in self._models()
             for module in root.modules()
             if module is root or module._parameters or not module._modules
         )
         self._calls.clear()
         self._calls_with_grad.clear()
+
+    def _models(self) -> list[nn.Module]:
+        """The roots that are no part of another one."""
+        children = {id(child) for root in self._roots for child in root.modules() if child is not root}
+        return [root for root in self._roots if id(root) not in children]
 
     def _fact(self, module: nn.Module, *, is_root: bool) -> ModuleFact:
         parameters: list[Any] = list(module.parameters(recurse=False))

@@ -9,13 +9,16 @@ from typing import Any
 import torch
 from torch import nn
 
-from peaksight.records import FreezeFact, Hold, Phase, Role
+from peaksight.records import FreezeFact, Hold, Phase, Role, StatementFact
+from peaksight.virtual_gpu.evidence.checkpoint_flags import CheckpointFlags
+from peaksight.virtual_gpu.evidence.checkpoints_seen import CheckpointsSeen
 from peaksight.virtual_gpu.evidence.freeze_statements import freeze_facts
 from peaksight.virtual_gpu.evidence.freezing import Freezing
 from peaksight.virtual_gpu.evidence.graphs import Graphs
 from peaksight.virtual_gpu.evidence.modules_seen import ModulesSeen
 from peaksight.virtual_gpu.evidence.names import Named, named_tensors
 from peaksight.virtual_gpu.evidence.optimizers_seen import OptimizersSeen
+from peaksight.virtual_gpu.evidence.statements import statement_facts
 from peaksight.virtual_gpu.memory.births import Birth
 from peaksight.virtual_gpu.memory.devices import Devices
 from peaksight.virtual_gpu.patches import Patches
@@ -37,8 +40,11 @@ class Witness:
         """Nothing was seen yet."""
         self.modules = ModulesSeen(loop.modules)
         self.optimizers = OptimizersSeen()
+        self.checkpoints = CheckpointsSeen(devices, loop, lines)
+        self.checkpoint_flags = CheckpointFlags(self.modules)
         self.freezing = Freezing(lines, lambda: loop.phase is not Phase.INIT)
         self.freezes: tuple[FreezeFact, ...] = ()
+        self.statements: tuple[StatementFact, ...] = ()
         self.has_failed = False
         self._devices, self._loop, self._lines = devices, loop, lines
         self._graphs = Graphs(self._birth_of)
@@ -48,12 +54,14 @@ class Witness:
     def install(self, patches: Patches) -> None:
         """Follow what the script sets until `patches` is left."""
         self.freezing.install(patches)
+        self.checkpoints.install(patches)
 
     def run_ended(self, files: ProbedFiles) -> None:
         """The script is over; `files` are its own."""
 
         def look() -> None:
             self.freezes = freeze_facts(files, self.freezing.done_by)
+            self.statements = statement_facts(files)
 
         self._try(look)
 
@@ -64,6 +72,7 @@ class Witness:
 
     def step_ends(self) -> None:
         """Every optimizer has stepped."""
+        self._try(lambda: self.checkpoint_flags.step_ends(self.checkpoints.modules_called(self._loop.step)))
         self._try(self.modules.step_ends)
         self._try(self.freezing.step_ends)
         self._look("step", sys._getframe(1))
