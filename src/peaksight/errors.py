@@ -25,6 +25,10 @@ class UnsupportedError(PeaksightError):
     """The script needs something that the virtual GPU does not simulate."""
 
 
+class VerificationError(PeaksightError):
+    """Runs from which no certificate can be made."""
+
+
 class CaptureFileError(PeaksightError):
     """A capture or trace file cannot be read."""
 

@@ -13,6 +13,7 @@ from peaksight.cli.read import read
 from peaksight.cli.replay import replay
 from peaksight.cli.report import report
 from peaksight.cli.run import run
+from peaksight.cli.verify import verify
 from peaksight.errors import PeaksightError
 
 NO_ANSWER = 2
@@ -24,7 +25,7 @@ def peaksight() -> None:
     """See the memory peak of a PyTorch training run before the GPU does."""
 
 
-for command in (run, compare, read, report, explain, replay, gpus):
+for command in (run, compare, verify, read, report, explain, replay, gpus):
     peaksight.add_command(command)
 
 

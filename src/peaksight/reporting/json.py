@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from peaksight.records import CommitHistory, Comparison, JobReading, Reading, Report
+from peaksight.records.certificate import Certificate
 from peaksight.records.encoding import encode_json
 from peaksight.records.recording import RecordingReport
 
@@ -57,6 +58,16 @@ def job_schema() -> str:
 def recording_schema() -> str:
     """The JSON schema of a recording, as published in docs/recording.schema.json."""
     return _indented(msgspec.json.encode(msgspec.json.schema(RecordingReport), order="sorted"))
+
+
+def certificate_to_json(certificate: Certificate) -> str:
+    """`certificate` as indented JSON that ends in a newline; what is not finite is null."""
+    return _indented(encode_json(certificate))
+
+
+def certificate_schema() -> str:
+    """The JSON schema of a certificate, as published in docs/certificate.schema.json."""
+    return _indented(msgspec.json.encode(msgspec.json.schema(Certificate), order="sorted"))
 
 
 def _indented(encoded: bytes) -> str:

@@ -9,7 +9,14 @@ from golden_files import compare_golden
 from helpers import holder_of, oom_of, report_of
 from peaksight.records import Category
 from peaksight.reporting import report_from_json, report_schema, report_to_json
-from peaksight.reporting.json import commits_schema, comparison_schema, job_schema, reading_schema, recording_schema
+from peaksight.reporting.json import (
+    certificate_schema,
+    commits_schema,
+    comparison_schema,
+    job_schema,
+    reading_schema,
+    recording_schema,
+)
 from peaksight.units import GIB
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -80,3 +87,8 @@ def test_the_published_schema_of_a_comparison_is_up_to_date():
 def test_the_published_schema_of_commits_is_up_to_date():
     """docs/commits.schema.json is generated from the records."""
     compare_golden(commits_schema(), "commits.schema.json", golden=DOCS)
+
+
+def test_the_published_schema_of_a_certificate_is_up_to_date():
+    """docs/certificate.schema.json is generated from the records."""
+    compare_golden(certificate_schema(), "certificate.schema.json", golden=DOCS)

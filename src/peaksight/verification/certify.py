@@ -1,0 +1,126 @@
+"""Runs both scripts as often as it takes, and says whether they train the same model."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from peaksight.records.certificate import Certificate, Invariant, Judged, TensorDifference, Verdict
+from peaksight.verification import answers, summary
+from peaksight.verification.distances import differences
+from peaksight.verification.invariants import draws, invariants, mechanisms
+from peaksight.verification.judging import is_bitwise, judge
+from peaksight.verification.noise import mask_noise, rounding_noise
+from peaksight.verification.plan import Plan
+from peaksight.verification.sensitivity import smallest_caught
+
+SCHEMA = "peaksight.certificate/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """The verdict and what decided it; `noise` is the kind of a verdict of noise."""
+
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    noise: str = ""
+
+
+def certify(plan: Plan) -> Certificate:
+    """The certificate of `plan`.
+
+    Raises:
+        ScriptError: a run failed.
+        VerificationError: there is no answer, for one of the reasons in `answers`.
+    """
+    started = time.perf_counter()
+    _check(plan)
+    facts = tuple(invariants(plan.original.ranks, plan.changed.ranks))
+    missing = summary.missing_tensors(plan)
+    runs = plan.runs()
+    found = list(differences(runs))
+    if is_bitwise(found) and not missing:
+        decision = _bitwise(plan)
+    else:
+        runs = plan.exact_runs()
+        found = list(differences(runs))
+        decision = _decide(plan, found, missing)
+    decision = _held_to(facts, decision)
+    caught = smallest_caught(runs, found, _is_caught(decision))
+    return Certificate(
+        schema=SCHEMA,
+        original=plan.original_command.argv,
+        changed=plan.changed_command.argv,
+        verdict=decision.verdict,
+        same=decision.verdict in ("bitwise", "rounding"),
+        noise=decision.noise,
+        reasons=decision.reasons,
+        notes=summary.notes(plan),
+        worst=summary.worst(judge(found)),
+        loss=summary.loss(plan),
+        blocks=summary.blocks(found, caught),
+        smallest_caught=summary.largest(caught),
+        noise_floor=summary.noise_floor(plan),
+        invariants=facts,
+        mechanisms=mechanisms(plan.original.ranks, plan.changed.ranks),
+        steps=runs.num_steps,
+        ranks=runs.num_ranks,
+        weights=summary.weights(plan),
+        batches=summary.batches(plan),
+        reference=summary.reference(plan, found),
+        device=plan.original.ranks[0].device,
+        torch=str(torch.__version__),
+        seconds=round(time.perf_counter() - started, 1),
+    )
+
+
+def _check(plan: Plan) -> None:
+    """Raise where no certificate can be given."""
+    answers.check_trained(plan.original, plan.original_command)
+    answers.check_finite(plan.original, plan.original_command)
+    answers.check_repeats(plan)
+    answers.check_trained(plan.changed, plan.changed_command)
+    answers.check_not_itself(plan)
+
+
+def _bitwise(plan: Plan) -> Decision:
+    """Every tensor has the same bits; the generators have to be where they were too, if anything is drawn."""
+    ends = [[run.steps[-1].random_state for run in each.ranks] for each in (plan.original, plan.changed)]
+    if ends[0] == ends[1] or not (draws(plan.original.ranks) or draws(plan.changed.ranks)):
+        return Decision(verdict="bitwise", reasons=("every recorded tensor has the same bits",))
+    reason = "every recorded tensor has the same bits, but the next random numbers are others"
+    return Decision(verdict="noise", reasons=(reason,), noise="later random numbers")
+
+
+def _decide(plan: Plan, found: Sequence[TensorDifference], missing: Sequence[str]) -> Decision:
+    """Some bits differ: by rounding, by chance, or more."""
+    if missing:
+        return Decision(verdict="different", reasons=tuple(missing))
+    judged = judge(found)
+    if all(each.excess <= 1 for each in judged):
+        return Decision(verdict="rounding", reasons=(summary.within(plan, judged),))
+    if plan.exact is not None and all(each.exact_excess <= 1 for each in judged):
+        noise = rounding_noise(plan, judged)
+    else:
+        noise = mask_noise(plan, found)
+    if noise.found:
+        return Decision(verdict="noise", reasons=noise.reasons, noise=noise.found)
+    return Decision(verdict="different", reasons=(summary.beyond(judged), *noise.reasons))
+
+
+def _held_to(facts: Sequence[Invariant], decision: Decision) -> Decision:
+    """Refused, whatever the tensors say, where the runs are not of the same shape."""
+    broken = [each for each in facts if not each.same and each.decides]
+    if not broken:
+        return decision
+    reasons = tuple(summary.broken(each) for each in summary.first_of_each(broken))
+    own = decision.reasons if decision.verdict == "different" else ()
+    return Decision(verdict="different", reasons=reasons + own)
+
+
+def _is_caught(decision: Decision) -> Callable[[Sequence[Judged]], bool]:
+    """What an injected error has to do: end the class that the runs have, or would have without it."""
+    if decision.verdict == "bitwise":
+        return lambda judged: not is_bitwise(each.tensor for each in judged)
+    return lambda judged: any(each.excess > 1 for each in judged)

@@ -1,0 +1,65 @@
+"""Decides, from distances alone, whether two runs differ by more than rounding.
+
+A tensor may differ by what the original's own rounding comes to: how far the original is from its float64 run, from
+its repetition, or, where luck made that nothing, as far as the tensors of its kind typically are. The changed run has
+no part in that, except that it can only make it stricter: neither run may round much worse than the other.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from math import inf
+from statistics import median
+
+from peaksight.records.certificate import Judged, TensorDifference
+
+# How many times the other's rounding one run's may be: other kernels and other orders of a sum are within it, a
+# narrower dtype (2**13 times that of float32 and more) is not.
+MARGIN = 16.0
+
+Differences = Sequence[TensorDifference]
+
+
+def judge(differences: Differences) -> list[Judged]:
+    """Each tensor with its tolerance, and how often that it differs; over one is not rounding."""
+    typical = _typical(differences, lambda each: each.original_error)
+    typical_changed = _typical(differences, lambda each: each.changed_error)
+    return [_judge(each, typical[_group(each)], typical_changed[_group(each)]) for each in differences]
+
+
+def is_bitwise(differences: Iterable[TensorDifference]) -> bool:
+    """Whether all have the same bits."""
+    return all(each.bitwise for each in differences)
+
+
+def _judge(each: TensorDifference, typical: float, typical_changed: float) -> Judged:
+    tolerance = max(each.original_error or 0.0, each.repeated, typical * each.norm)
+    if each.bitwise:
+        return Judged(tensor=each, tolerance=tolerance, exact_excess=0.0, rounding_excess=0.0)
+    if not each.finite:
+        return Judged(tensor=each, tolerance=tolerance, exact_excess=inf, rounding_excess=inf)
+    if each.exact_difference is None or each.changed_error is None or each.original_error is None:
+        excess = _ratio(each.difference, MARGIN * tolerance)
+        return Judged(tensor=each, tolerance=tolerance, exact_excess=excess, rounding_excess=excess)
+    other = max(each.changed_error, typical_changed * each.norm)
+    rounding = max(_ratio(each.changed_error, MARGIN * tolerance), _ratio(each.original_error, MARGIN * other))
+    exact = _ratio(each.exact_difference, tolerance)
+    return Judged(tensor=each, tolerance=tolerance, exact_excess=exact, rounding_excess=rounding)
+
+
+def _typical(differences: Differences, error: Callable[[TensorDifference], float | None]) -> dict[tuple, float]:
+    """The relative rounding error of a tensor in the middle of its kind and step, at least half its dtype's spacing."""
+    errors = defaultdict(list)
+    for each in differences:
+        errors[_group(each)].append(max((error(each) or 0.0) / each.norm if each.norm else 0.0, each.resolution / 2))
+    return defaultdict(float, {group: median(values) for group, values in errors.items()})
+
+
+def _group(each: TensorDifference) -> tuple[str, int]:
+    return each.kind, each.step
+
+
+def _ratio(value: float, limit: float) -> float:
+    """`value` over `limit`; not a number is too far."""
+    if value != value:
+        return inf
+    return value / limit if limit else (inf if value else 0.0)

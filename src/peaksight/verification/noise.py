@@ -1,0 +1,107 @@
+"""Whether runs that differ differ by chance alone: other random masks, or a coarser rounding, of the same objective."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from peaksight.records.certificate import Judged, TensorDifference
+from peaksight.verification.distances import Runs, differences
+from peaksight.verification.invariants import dropout_of, losses_of
+from peaksight.verification.judging import MARGIN, judge
+from peaksight.verification.plan import SLOPE_NUDGE, Plan
+
+# The relative accuracy of a central difference whose step is of the order of the cube root of float64's spacing.
+_SLOPE_ACCURACY = 6e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """`found` is the kind of noise, empty for none; `reasons` say what speaks for or against it."""
+
+    found: str
+    reasons: tuple[str, ...]
+
+
+def rounding_noise(plan: Plan, judged: Sequence[Judged]) -> Noise:
+    """Both compute the same in float64, and one of them rounds more coarsely."""
+    casts = {step.autocast for run in plan.changed.ranks for step in run.steps} - {""}
+    name = f"rounding of {', '.join(sorted(casts))} autocast" if casts else "coarser rounding"
+    worst = max(judged, key=lambda each: each.rounding_excess).tensor
+    return Noise(
+        found=name,
+        reasons=(
+            "in float64 both compute the same",
+            f"{worst.name} differs by {worst.relative:.1e} of its norm, more than {MARGIN:.0f} times the rounding of "
+            "the other run",
+        ),
+    )
+
+
+def mask_noise(plan: Plan, known: Sequence[TensorDifference]) -> Noise:
+    """Both compute the same without random masks, and each one's gradient is that of its own loss with them."""
+    if plan.exact is None:
+        return Noise(found="", reasons=())
+    rates = [dropout_of(each.ranks) for each in plan.exact]
+    if not rates[0] or not rates[1]:
+        return Noise(found="", reasons=("only one of them has active dropout",) if any(rates) else ())
+    if rates[0] != rates[1]:
+        return Noise(found="", reasons=(f"dropout differs: {_words(rates[0])} against {_words(rates[1])}",))
+    judged = judge(list(_without_draws(plan, known)))
+    worst = max(judged, key=lambda each: each.exact_excess)
+    if worst.exact_excess > 1:
+        return Noise(found="", reasons=(f"without dropout, {worst.tensor.name} still differs",))
+    return _by_slopes(plan)
+
+
+def _by_slopes(plan: Plan) -> Noise:
+    """Masks that are others in the recomputation than in the forward give gradients that are those of no loss."""
+    errors = [slope_error(plan, changed=changed) for changed in (False, True)]
+    if errors[0] is None or errors[1] is None:
+        return Noise(found="", reasons=("the slope of the loss could not be seen",))
+    known = [error or 0.0 for error in errors]
+    if known[1] > MARGIN * max(known[0], _SLOPE_ACCURACY):
+        reason = f"with dropout, the gradient is not that of the loss: their slopes differ by {known[1]:.1e}"
+        return Noise(found="", reasons=(reason,))
+    reasons = (
+        "without dropout both compute the same in float64",
+        f"with it, the gradient of each is that of its own loss: the slopes agree to {max(known):.0e}",
+        "as many elements are dropped at the same rates",
+    )
+    return Noise(found="other dropout masks", reasons=reasons)
+
+
+def slope_error(plan: Plan, *, changed: bool) -> float | None:
+    """The relative difference of the slope of the first loss and of what its gradients say."""
+    assert plan.exact is not None
+    slopes = [run.steps[0].slope for run in plan.exact[changed].ranks]
+    forth, back = (losses_of(each.ranks)[0] for each in plan.nudged(changed=changed))
+    measured = (forth - back) / (2 * SLOPE_NUDGE)
+    if any(slope is None for slope in slopes):
+        return None
+    slope = sum(each or 0.0 for each in slopes) / len(slopes)
+    return abs(measured - slope) / max(abs(measured), abs(slope), 1e-300)
+
+
+def _without_draws(plan: Plan, known: Sequence[TensorDifference]) -> list[TensorDifference]:
+    """The runs without masks, held to the relative rounding of those with them."""
+    original, changed = plan.without_draws
+    rounding = {(each.kind, each.name, each.step, each.rank): each for each in known}
+    return [
+        _held_to(each, rounding[key])
+        for each in differences(Runs(original=original, repeated=original, changed=changed))
+        if (key := (each.kind, each.name, each.step, each.rank)) in rounding
+    ]
+
+
+def _held_to(each: TensorDifference, known: TensorDifference) -> TensorDifference:
+    scale = each.norm / known.norm if known.norm else 1.0
+    return replace(
+        each,
+        resolution=known.resolution,
+        exact_difference=each.difference,
+        original_error=(known.original_error or 0.0) * scale,
+        changed_error=(known.changed_error or 0.0) * scale,
+    )
+
+
+def _words(rates: dict[float, int]) -> str:
+    return ", ".join(f"{count} elements at {rate:g}" for rate, count in sorted(rates.items())) or "none"

@@ -1,0 +1,103 @@
+"""Starts a script in a process of its own, records it, and reads what it left."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+
+from peaksight.errors import ScriptError
+from peaksight.records import ScriptCommand
+from peaksight.records.encoding import encode_json
+from peaksight.records.training import Job, TrainingRun
+
+_CHILD = "peaksight.verification.child"
+# What a launcher sets for each rank by itself.
+_OF_RANKS = {"RANK", "LOCAL_RANK", "GROUP_RANK", "ROLE_RANK", "MASTER_ADDR", "MASTER_PORT", "ROLE_NAME"}
+_OF_RANKS |= {"WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE", "ROLE_WORLD_SIZE"}
+# So that results do not depend on chance, and nothing is published.
+_ENVIRONMENT = {"PYTHONHASHSEED": "0", "CUBLAS_WORKSPACE_CONFIG": ":4096:8", "WANDB_MODE": "disabled"}
+
+Tensors = dict[str, dict[str, torch.Tensor]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """What a recorded run left in `directory`: one record a rank, and the tensors of each step."""
+
+    directory: Path
+    ranks: tuple[TrainingRun, ...]
+
+    def tensors(self, rank: int, step: int) -> Tensors:
+        """The tensors of optimizer step `step`, from 1, by kind and name; of the last rank where there are fewer."""
+        rank = min(rank, len(self.ranks) - 1)
+        return torch.load(self.directory / f"rank{self.ranks[rank].rank}" / f"step{step}.pt", mmap=True)
+
+
+def record(command: ScriptCommand, job: Job, *, timeout_s: float | None = None) -> Recording:
+    """Run `command` as `job` says.
+
+    Raises:
+        ScriptError: the script failed, hung for `timeout_s`, or trained nothing.
+    """
+    directory = Path(job.directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "job.json").write_bytes(encode_json(job))
+    log = directory / "log.txt"
+    with log.open("wb") as file:
+        try:
+            done = subprocess.run(
+                _words(command),
+                env=_environment(command, directory),
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                timeout=timeout_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise _failed(command, f"it did not end in {timeout_s:.0f} s", log) from error
+    return _read(command, directory, done.returncode, log)
+
+
+def _words(command: ScriptCommand) -> list[str]:
+    launcher: list[str] = []
+    if _is_launched(command):
+        launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={command.processes}"]
+    return [sys.executable, *launcher, "-m", _CHILD, *command.argv]
+
+
+def _is_launched(command: ScriptCommand) -> bool:
+    return "RANK" in dict(command.environment)
+
+
+def _environment(command: ScriptCommand, directory: Path) -> dict[str, str]:
+    changes: dict[str, Any] = {**_ENVIRONMENT, **dict(command.environment)}
+    if _is_launched(command):
+        changes = {name: value for name, value in changes.items() if name not in _OF_RANKS}
+    changes["PEAKSIGHT_JOB"] = str(directory / "job.json")
+    environment = {**os.environ, **{name: value for name, value in changes.items() if value is not None}}
+    return {name: value for name, value in environment.items() if changes.get(name, value) is not None}
+
+
+def _read(command: ScriptCommand, directory: Path, code: int, log: Path) -> Recording:
+    files = sorted(directory.glob("rank*/run.json"), key=lambda path: int(path.parent.name.removeprefix("rank")))
+    ranks = tuple(msgspec.json.decode(file.read_bytes(), type=TrainingRun) for file in files)
+    failed = next((rank for rank in ranks if rank.outcome == "failed"), None)
+    if failed:
+        raise _failed(command, failed.error.strip().splitlines()[-1], log)
+    if not ranks or code or len(ranks) != ranks[0].world_size:
+        raise _failed(command, f"it ended with code {code}", log)
+    return Recording(directory=directory, ranks=ranks)
+
+
+def _failed(command: ScriptCommand, cause: str, log: Path) -> ScriptError:
+    tail = "\n".join(log.read_text(errors="replace").splitlines()[-30:])
+    return ScriptError(
+        f"{tail}\nNo answer: `{' '.join(command.argv)}` failed: {cause}. Make it run by itself first.",
+        slug="run-failed",
+    )

@@ -1,0 +1,162 @@
+"""The parts of a certificate that say what was found, in words and in few numbers."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
+
+from peaksight.records.certificate import BlockDifference, Invariant, Judged, LossDifference, TensorDifference, Worst
+from peaksight.verification.blocks import block_of
+from peaksight.verification.distances import Runs, differences, match_of
+from peaksight.verification.invariants import losses_of, same_samples
+from peaksight.verification.plan import Plan
+
+
+def worst(judged: Sequence[Judged]) -> Worst | None:
+    """The tensor that is furthest off, in the first step in which one is too far; None where nothing differs.
+
+    An error shows in the gradients first: later steps, and what is made of the gradients, only repeat it.
+    """
+    differing = [each for each in judged if not each.tensor.bitwise]
+    if not differing:
+        return None
+    too_far = [each for each in differing if each.excess > 1]
+    first = min((each.tensor.step for each in too_far), default=0)
+    candidates = [each for each in too_far if each.tensor.step == first] or differing
+    gradients = [each for each in candidates if each.tensor.kind == "gradient"]
+    return _worst(max(gradients or candidates, key=lambda each: (each.excess, each.tensor.relative)))
+
+
+def _worst(each: Judged) -> Worst:
+    tensor = each.tensor
+    return Worst(
+        kind=tensor.kind,
+        name=tensor.name,
+        block=block_of(tensor.name),
+        step=tensor.step,
+        rank=tensor.rank,
+        relative=finite(tensor.relative),
+        tolerance=finite(each.tolerance / tensor.norm if tensor.norm else 0.0),
+        excess=finite(each.excess),
+    )
+
+
+def finite(value: float) -> float | None:
+    """`value`, None for what JSON has no number for."""
+    return value if isfinite(value) else None
+
+
+def loss(plan: Plan) -> LossDifference | None:
+    """The step in which the losses are furthest apart, None where none was seen in one of the runs."""
+    pairs = list(zip(losses_of(plan.original.ranks), losses_of(plan.changed.ranks), strict=False))
+    if not any(step.losses for step in plan.original.ranks[0].steps):
+        return None
+    number = max(range(len(pairs)), key=lambda each: abs(pairs[each][0] - pairs[each][1]))
+    return LossDifference(step=number + 1, original=finite(pairs[number][0]), changed=finite(pairs[number][1]))
+
+
+def blocks(found: Sequence[TensorDifference], caught: Mapping[str, float | None]) -> tuple[BlockDifference, ...]:
+    """The gradients by block, in the order of the model."""
+    largest: dict[str, float] = {}
+    for each in found:
+        if each.kind == "gradient":
+            block = block_of(each.name)
+            largest[block] = max(largest.get(block, 0.0), each.relative)
+    return tuple(
+        BlockDifference(block=block, relative=finite(value), smallest_caught=caught.get(block))
+        for block, value in largest.items()
+    )
+
+
+def largest(caught: Mapping[str, float | None]) -> float | None:
+    """The error that is caught in whatever block it is; None where in one none is."""
+    values = list(caught.values())
+    return max((value for value in values if value is not None), default=None) if None not in values else None
+
+
+def noise_floor(plan: Plan) -> float:
+    """The largest relative difference between the original and its repetition."""
+    again = Runs(original=plan.original, repeated=plan.repeated, changed=plan.repeated)
+    return max((each.relative for each in differences(again) if isfinite(each.relative)), default=0.0)
+
+
+def missing_tensors(plan: Plan) -> list[str]:
+    """Sentences about tensors that only one of the runs has."""
+    original, changed = plan.original.tensors(0, 1), plan.changed.tensors(0, 1)
+    found = []
+    for kind in ("gradient", "parameter", "buffer"):
+        match = match_of(original, changed, kind)
+        if match.missing:
+            found.append(f"{_names(match.missing)} of the original has no {kind} in the changed run")
+        if match.added:
+            found.append(f"{_names(match.added)} of the changed run has no {kind} in the original")
+    return found
+
+
+def _names(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
+def notes(plan: Plan) -> tuple[str, ...]:
+    """What a reader has to know beside the verdict."""
+    found = []
+    match = match_of(plan.original.tensors(0, 1), plan.changed.tensors(0, 1), "parameter")
+    if match.how != "name":
+        found.append(f"parameters were matched by the {match.how}")
+    if plan.changed.ranks[0].unmatched_weights:
+        found.append(f"not started from the original's weights: {_names(plan.changed.ranks[0].unmatched_weights)}")
+    if plan.repeated.ranks[0].own_weights is False:
+        found.append("the original does not seed its weights: its repetition got those of the first run")
+    return tuple(found)
+
+
+def weights(plan: Plan) -> str:
+    """How both came to start from the same weights."""
+    own = plan.changed.ranks[0].own_weights
+    if own is None:
+        return "not seen"
+    return "the same by their seeds" if own else "copied from the original, with the random state"
+
+
+def batches(plan: Plan) -> str:
+    """Whether both got the same samples."""
+    same = same_samples(plan.original.ranks, plan.changed.ranks)
+    return {True: "the same samples in every step", False: "other samples", None: "not seen"}[same]
+
+
+def reference(plan: Plan, found: Iterable[TensorDifference]) -> str:
+    """What the runs in float64 told."""
+    if "exact" not in vars(plan):
+        return "not needed: every bit is the same"
+    if plan.exact is None:
+        return f"none: {plan.why_not_exact}"
+    errors = [each.original_error / each.norm for each in found if each.original_error is not None and each.norm]
+    exact = [each.exact_difference / each.norm for each in found if each.exact_difference is not None and each.norm]
+    return (
+        f"the original is up to {max(errors, default=0.0):.1e} from its float64 run; "
+        f"the float64 runs are up to {max(exact, default=0.0):.1e} apart"
+    )
+
+
+def within(plan: Plan, judged: Sequence[Judged]) -> str:
+    """Why it is rounding."""
+    excess = max(each.excess for each in judged)
+    how = "one rounding of its weights" if plan.exact is None else "its distance from float64"
+    return f"no tensor differs by more than the original's own rounding, judged by {how}: at most {excess:.1g} of it"
+
+
+def beyond(judged: Sequence[Judged]) -> str:
+    """Why it is more than rounding."""
+    found = worst(judged)
+    assert found is not None
+    what = "is not finite" if found.relative is None else f"differs by {found.relative:.1e} of its norm"
+    return f"the {found.kind} of {found.name} {what} in step {found.step}; rounding explains {found.tolerance or 0:.1e}"
+
+
+def broken(invariant: Invariant) -> str:
+    """One sentence about what is not the same."""
+    where = f" in step {invariant.step}" if invariant.step else ""
+    return f"{invariant.name}{where}: {invariant.original} in the original, {invariant.changed} in the changed run"
+
+
+def first_of_each(facts: Iterable[Invariant]) -> list[Invariant]:
+    """The first one of each name."""
+    return list({each.name: each for each in reversed(list(facts))}.values())[::-1]
