@@ -7,6 +7,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+from peaksight.records import Action
 from peaksight.units import MIB
 from peaksight.virtual_gpu.training.stopping import StopSimulation
 
@@ -231,3 +232,74 @@ def test_what_a_container_reads_from_elsewhere_is_not_asked_for():
         train(lambda step, output: outputs.append(output.detach()))
 
     assert "outputs[0]" in names(gpu, births_of(gpu, "aten::addmm")[1])
+
+
+def backward_of(terms):
+    """The terms of a backward pass through their sum, as the blocks that each saves."""
+    with h100() as gpu:
+        sum(terms(model())).backward()
+    return [(fact.backward, fact.term, fact.saved_bytes) for fact in gpu.witness.passes.terms]
+
+
+def test_terms_without_a_common_graph():
+    """GIVEN three batches in one loss, THEN each is a term: tanh's result, and what is squared."""
+    terms = backward_of(lambda layers: [layers(batch()).square().mean() / 3 for _ in range(3)])
+
+    assert terms == [(1, place, 2 * ACTIVATION_BYTES) for place in range(3)]
+
+
+def test_terms_under_autocast():
+    """GIVEN weights that are cast once for both, THEN that joins no terms."""
+
+    def two(layers):
+        with torch.autocast("cuda", torch.bfloat16):
+            return [layers(batch()).square().mean() for _ in range(2)]
+
+    assert len(backward_of(two)) == 2
+
+
+def test_what_two_terms_share_makes_them_one():
+    """GIVEN two losses of one output, or a loss of two outputs, THEN there are no terms."""
+
+    def of_one_output(layers):
+        output = layers(batch())
+        return [output.square().mean(), output.abs().mean()]
+
+    def of_two_outputs(layers):
+        return [(layers(batch()) @ layers(batch()).T).square().mean()]
+
+    assert backward_of(of_one_output) == backward_of(of_two_outputs) == []
+
+
+def test_passes():
+    """Calls of models with their modes, and what backward passes were asked for."""
+    with h100() as gpu:
+        layers = model()
+        loss = layers(batch()).square().mean()
+        loss.backward(retain_graph=True)
+        torch.autograd.grad(loss, layers[0].weight, create_graph=True)
+        layers.eval()
+        with torch.no_grad():
+            layers(batch())
+    first, second = gpu.witness.passes.calls[0]
+    kept, created = gpu.witness.passes.backwards[0]
+    (tanh, _) = births_of(gpu, "aten::tanh")
+
+    assert (first.module, first.training, first.recorded) == ("Sequential", True, True)
+    assert (second.training, second.recorded) == (False, False)
+    assert first.first_tick <= tanh.born <= first.last_tick < kept.tick
+    assert [(f.number, f.retains_graph, f.creates_graph) for f in (kept, created)] == [
+        (1, True, False),
+        (2, True, True),
+    ]
+
+
+def test_a_line_that_empties_the_cache():
+    """It is in the call's record."""
+    with h100() as gpu:
+        batch()
+        torch.cuda.empty_cache()
+
+    (call,) = [call for call in gpu.ledger.calls if call.action is Action.EMPTY_CACHE]
+
+    assert "test_evidence.py:" in call.what

@@ -28,7 +28,9 @@ from peaksight.records.comparison import (
     PhaseDifference,
 )
 from peaksight.records.facts import (
+    BackwardFact,
     BatchFact,
+    CallFact,
     CheckpointFact,
     CheckpointFlagFact,
     FreezeFact,
@@ -38,6 +40,7 @@ from peaksight.records.facts import (
     OptimizerFact,
     SettingFact,
     StatementFact,
+    TermFact,
 )
 from peaksight.records.findings import Basis, Effect, Examined, Finding, Fix, Outcome
 from peaksight.records.phases import Phase
@@ -82,8 +85,10 @@ __all__ = [
     "Allocation",
     "AllocatorCall",
     "Approximation",
+    "BackwardFact",
     "Basis",
     "BatchFact",
+    "CallFact",
     "Capture",
     "Category",
     "CategoryBytes",
@@ -143,6 +148,7 @@ __all__ = [
     "StatementFact",
     "StepPeak",
     "StepReport",
+    "TermFact",
     "ToldBy",
     "Versions",
 ]

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from peaksight.records.facts import (
+    BackwardFact,
     BatchFact,
+    CallFact,
     CheckpointFact,
     CheckpointFlagFact,
     FreezeFact,
@@ -14,6 +16,7 @@ from peaksight.records.facts import (
     OptimizerFact,
     SettingFact,
     StatementFact,
+    TermFact,
 )
 from peaksight.records.phases import Phase
 
@@ -122,7 +125,8 @@ class AllocatorCall:
 
     `bytes` are what was taken outside the allocator (OUTSIDE: by the library `what`), may be reserved from here on
     (ALLOWED, 0 is no cap), or could not be had by the operator `what` although every cached block was given back
-    (FAILED, on `stream`) and was then done without (DONE_WITHOUT). `what` of SETTINGS is their text.
+    (FAILED, on `stream`) and was then done without (DONE_WITHOUT). `what` of SETTINGS is their text, that of
+    EMPTY_CACHE the line that asked for it.
     """
 
     tick: int
@@ -261,6 +265,9 @@ class Capture:
     device: int = 0
     observed: bool = False
     holds: tuple[Hold, ...] = ()
+    passes: tuple[CallFact, ...] = ()
+    backwards: tuple[BackwardFact, ...] = ()
+    terms: tuple[TermFact, ...] = ()
     modules: tuple[ModuleFact, ...] = ()
     optimizers: tuple[OptimizerFact, ...] = ()
     batches: tuple[BatchFact, ...] = ()

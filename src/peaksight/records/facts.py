@@ -28,6 +28,52 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CallFact:
+    """A call of a module with parameters from outside of any other, as it returned: a pass through a model.
+
+    `module` is its path, `training` its mode, `recorded` whether autograd recorded. Its first allocation or free is at
+    `first_tick` or later, its last at `last_tick`.
+    """
+
+    step: int
+    module: str
+    training: bool
+    recorded: bool
+    first_tick: int
+    last_tick: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackwardFact:
+    """The backward pass `number`, counted as in `Allocation.backward`; `at` is the line that called it, after `tick`.
+
+    `retains_graph` and `creates_graph` are what it was asked for.
+    """
+
+    number: int
+    step: int
+    tick: int
+    at: str
+    retains_graph: bool
+    creates_graph: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermFact:
+    """One of several terms whose sum the backward pass `backward` began at, and whose graphs have nothing in common.
+
+    Terms are counted from 0 in the order in which their first blocks were born. `saved_bytes` are those of the blocks
+    that the term saves, which were born from `first_born` to `last_born`.
+    """
+
+    backward: int
+    term: int
+    first_born: int
+    last_born: int
+    saved_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModuleFact:
     """A module with parameters of its own, or a root, as it was at the last look.
 

@@ -25,7 +25,7 @@ class Graphs:
     def pass_begins(self, roots: Any) -> None:
         """A backward pass from the tensors or edges `roots` begins."""
         self._num_passes += 1
-        for node, tensor in saved_below(_first_nodes(roots)):
+        for node, tensor in saved_below(first_nodes(roots)):
             birth = self._birth_of(tensor)
             if birth is not None and not birth.backward:
                 birth.saved_by, birth.backward = birth.saved_by or node.name(), self._num_passes
@@ -50,7 +50,7 @@ def saved_below(nodes: list[Any]) -> Iterator[tuple[Any, torch.Tensor]]:
     pending = list(seen)
     while pending and len(seen) < MAX_NODES:
         node = pending.pop()
-        for tensor in _saved(node):
+        for tensor in saved_by_node(node):
             yield node, tensor
         for following, _ in node.next_functions:
             if following is not None and following not in seen:
@@ -58,12 +58,13 @@ def saved_below(nodes: list[Any]) -> Iterator[tuple[Any, torch.Tensor]]:
                 pending.append(following)
 
 
-def _first_nodes(roots: Any) -> list[Any]:
+def first_nodes(roots: Any) -> list[Any]:
     """What the engine is called with: tensors, or the edges of their gradients."""
     return [root.grad_fn if isinstance(root, torch.Tensor) else root[0] for root in roots]
 
 
-def _saved(node: Any) -> Iterator[torch.Tensor]:
+def saved_by_node(node: Any) -> Iterator[torch.Tensor]:
+    """The tensors that `node` itself saves."""
     kind: Any = type(node)
     for name in _names_of_saved(kind):
         saved = _read(node, name)

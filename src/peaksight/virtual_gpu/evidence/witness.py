@@ -18,6 +18,7 @@ from peaksight.virtual_gpu.evidence.graphs import Graphs
 from peaksight.virtual_gpu.evidence.modules_seen import ModulesSeen
 from peaksight.virtual_gpu.evidence.names import Named, named_tensors
 from peaksight.virtual_gpu.evidence.optimizers_seen import OptimizersSeen
+from peaksight.virtual_gpu.evidence.passes_seen import PassesSeen
 from peaksight.virtual_gpu.evidence.statements import statement_facts
 from peaksight.virtual_gpu.memory.births import Birth
 from peaksight.virtual_gpu.memory.devices import Devices
@@ -42,6 +43,7 @@ class Witness:
         self.optimizers = OptimizersSeen()
         self.checkpoints = CheckpointsSeen(devices, loop, lines)
         self.checkpoint_flags = CheckpointFlags(self.modules)
+        self.passes = PassesSeen(devices, loop, lines)
         self.freezing = Freezing(lines, lambda: loop.phase is not Phase.INIT)
         self.freezes: tuple[FreezeFact, ...] = ()
         self.statements: tuple[StatementFact, ...] = ()
@@ -65,9 +67,11 @@ class Witness:
 
         self._try(look)
 
-    def backward_begins(self, roots: Any) -> None:
+    def backward_begins(self, roots: Any, *, retains_graph: bool, creates_graph: bool) -> None:
         """The engine is called for `roots`: tensors, or edges."""
+        asked = {"retains_graph": retains_graph, "creates_graph": creates_graph}
         self._try(lambda: self._graphs.pass_begins(roots))
+        self._try(lambda: self.passes.backward_begins(roots, birth_of=self._birth_of, **asked))
         self._look("backward", sys._getframe(1))
 
     def step_ends(self) -> None:
@@ -80,9 +84,12 @@ class Witness:
     def module_called(self, module: nn.Module, *, is_root: bool) -> None:
         """`module` is called, from outside of any other if `is_root`."""
         self.modules.called(module, is_root=is_root)
+        if is_root:
+            self.passes.call_begins()
 
     def root_returned(self, module: nn.Module) -> None:
         """A module that no other called is through: what an evaluation keeps shows here."""
+        self._try(lambda: self.passes.call_ends(module))
         if not module.training:
             self._look("evaluation", sys._getframe(1))
 
@@ -110,7 +117,7 @@ class Witness:
         found: dict[Birth, tuple[int, Hold]] = {}
         for named in named_tensors(frame, self._lines):
             for device, birth, by_graph in self._held_by(named):
-                if birth not in found:
+                if birth not in found or (found[birth][1].by_graph and not by_graph):
                     found[birth] = device, self._hold(device, birth, named, by_graph)
         largest = sorted(found, key=lambda birth: -birth.allocated_bytes)[:MAX_HOLDS]
         for birth in largest:

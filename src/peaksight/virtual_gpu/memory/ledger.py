@@ -175,7 +175,7 @@ class Ledger:
         self.allocator.empty_cache()
         if self.history is not None:
             self.history.cache_emptied()
-        self.note(Action.EMPTY_CACHE)
+        self.note(Action.EMPTY_CACHE, what=self._circumstances().lines.source)
 
     def take_outside(self, what: str, num_bytes: int) -> bool:
         """Take device memory for the library `what`, outside the allocator; False if the card has not so much left."""

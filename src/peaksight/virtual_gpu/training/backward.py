@@ -19,9 +19,11 @@ def install(
     loop: TrainingLoop,
     devices: Devices,
     parameters: Parameters,
-    on_begin: Callable[[Any], None],
+    on_begin: Callable[..., None],
 ) -> None:
     """Follow every call of the autograd engine until `patches` is left; `on_begin` is told the roots of an outer one.
+
+    It is told too whether that keeps the graph (`retains_graph`) and records its own (`creates_graph`).
 
     `Tensor.backward` is itself an overridable function, so the function mode is off inside it; recomputation under
     checkpointing needs it as its forward had it.
@@ -32,7 +34,7 @@ def install(
         if loop.phase is not Phase.BACKWARD:
             for ledger in devices.ledgers:
                 ledger.backward_began()
-            on_begin(args[0])
+            on_begin(args[0], retains_graph=bool(args[2]), creates_graph=bool(args[3]))
         with loop.within(Phase.BACKWARD), requests:
             result = run_engine(*args, **kwargs)
         parameters.mark()

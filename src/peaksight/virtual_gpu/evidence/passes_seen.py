@@ -1,0 +1,80 @@
+"""The passes of a run: calls of models, and backward passes with the terms that they go through."""
+
+from collections import defaultdict
+from typing import Any
+
+import torch
+from torch import nn
+
+from peaksight.records import BackwardFact, CallFact, TermFact
+from peaksight.virtual_gpu.evidence.terms import terms_of
+from peaksight.virtual_gpu.memory.births import Birth
+from peaksight.virtual_gpu.memory.devices import Devices
+from peaksight.virtual_gpu.source_lines import SourceLines
+from peaksight.virtual_gpu.training.training_loop import TrainingLoop
+
+
+class PassesSeen:
+    """Rows for each card, whose ticks are its own."""
+
+    def __init__(self, devices: Devices, loop: TrainingLoop, lines: SourceLines) -> None:
+        """No pass began yet."""
+        self._devices, self._loop, self._lines = devices, loop, lines
+        self._call_began: tuple[int, ...] = ()
+        self._num_backwards = 0
+        self.calls: dict[int, list[CallFact]] = defaultdict(list)
+        self.backwards: dict[int, list[BackwardFact]] = defaultdict(list)
+        self.terms: list[TermFact] = []
+
+    def call_begins(self) -> None:
+        """A module is called from outside of any other."""
+        self._call_began = self._ticks()
+
+    def call_ends(self, module: nn.Module) -> None:
+        """`module` has returned, called from outside of any other; one without parameters is no model."""
+        if next(module.parameters(), None) is None:
+            return
+        for device, (first, last) in enumerate(zip(self._call_began, self._ticks(), strict=True)):
+            self.calls[device].append(
+                CallFact(
+                    step=self._loop.step,
+                    module=self._loop.modules.path_of(module),
+                    training=module.training,
+                    recorded=torch.is_grad_enabled(),
+                    first_tick=first + 1,
+                    last_tick=last,
+                )
+            )
+
+    def backward_begins(self, roots: Any, *, retains_graph: bool, creates_graph: bool, birth_of: Any) -> None:
+        """A backward pass from `roots` begins, asked to keep the graph that it goes through, or to record its own."""
+        self._num_backwards += 1
+        at = self._lines.current().source
+        for device, tick in enumerate(self._ticks()):
+            self.backwards[device].append(
+                BackwardFact(
+                    number=self._num_backwards,
+                    step=self._loop.step,
+                    tick=tick,
+                    at=at,
+                    retains_graph=retains_graph,
+                    creates_graph=creates_graph,
+                )
+            )
+        terms = terms_of(roots, birth_of)
+        if len(terms) > 1:
+            ordered = sorted(terms, key=lambda births: min(birth.born for birth in births))
+            self.terms.extend(self._term(place, births) for place, births in enumerate(ordered))
+
+    def _term(self, place: int, births: list[Birth]) -> TermFact:
+        own = set(births)
+        return TermFact(
+            backward=self._num_backwards,
+            term=place,
+            first_born=min(birth.born for birth in own),
+            last_born=max(birth.born for birth in own),
+            saved_bytes=sum(birth.allocated_bytes for birth in own),
+        )
+
+    def _ticks(self) -> tuple[int, ...]:
+        return tuple(ledger.tick for ledger in self._devices.ledgers)
