@@ -93,8 +93,10 @@ def test_a_capture_and_what_became_of_its_script(peaksight, tmp_path):
     assert ".capture" not in done.stderr
 
 
-def test_options_in_the_quotes_count_for_one():
+def test_options_in_the_quotes_count_for_one(tmp_path, monkeypatch):
     """They come before those that both share; what follows the script belongs to it."""
+    (tmp_path / "train.py").touch()
+    monkeypatch.chdir(tmp_path)
     shared = SimulationOptions(gpu="t4", steps=2)
     own = compared("--gpu h200 --memory 8GiB A=1 train.py --steps 9", shared)
     module = compared("--worst-batch -m pkg.train", shared)
@@ -108,11 +110,11 @@ def test_options_in_the_quotes_count_for_one():
 @pytest.mark.torch
 def test_a_command_without_an_answer(peaksight, saved):
     """Exit 2, nothing on stdout, and at last one sentence that says which run it is and why."""
-    done = peaksight("compare", saved[0], "absent.py --batch 8")
+    done = peaksight("compare", saved[0], "-m absent --batch 8")
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines()[-1].startswith(
-        "peaksight: Can't compare: B gives no answer (Can't run 'absent.py': there is no such file."
+        "peaksight: Can't compare: B gives no answer (Can't run '-m absent': there is no such module."
     )
     assert done.stderr.endswith("docs/messages.md#no-peak.\n")
 
@@ -143,11 +145,12 @@ def test_a_capture_without_an_answer(peaksight, saved, tmp_path, finished, said)
         (("train.py", "train.py", "--batch 8"), "#two-runs"),
         (("train.py 'a", "train.py"), "#nothing-to-run"),
         (("", "train.py"), "#nothing-to-run"),
+        (("absent.capture", "train.py"), "#cannot-run-script"),
+        ((str(MLP), "absent.py --batch 8"), "#cannot-run-script"),
         (("--gpu t5 train.py", "train.py"), "#unknown-gpu"),
-        (("train.py", "--html page.html train.py"), "No such option"),
+        ((str(MLP), "--html page.html train.py"), "No such option"),
         (("mpirun train.py", "train.py"), "#launcher"),
     ],
-    ids=str,
 )
 def test_what_cannot_be_understood_is_refused_before_anything_runs(peaksight, words, said):
     """Exit 2 and one message, whichever of the two it is."""

@@ -5,15 +5,16 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from peaksight.attribution.devices import capture_of_peak, report_on
+from peaksight.attribution.devices import capture_of_peak
 from peaksight.attribution.line_matching import match_lines
 from peaksight.attribution.phases import peaks_by_phase
-from peaksight.gpus import Room
 from peaksight.records import (
     Capture,
     CategoryDifference,
+    CauseDifference,
     ComparedRun,
     Comparison,
+    Finding,
     Holder,
     LineDifference,
     LineMatch,
@@ -39,9 +40,8 @@ class JudgedRun:
     capture: Capture
 
     @classmethod
-    def of(cls, captures: Sequence[Capture], room: Room, given: str) -> "JudgedRun":
-        """The run of one command, as a capture file has it."""
-        report = report_on(captures, room)
+    def of(cls, captures: Sequence[Capture], report: Report, given: str) -> "JudgedRun":
+        """The run of one command, as a capture file has it, and the report on it."""
         return cls(given=given, report=report, capture=capture_of_peak(captures, report.device))
 
 
@@ -57,6 +57,7 @@ def compare_runs(a: JudgedRun, b: JudgedRun) -> Comparison:
         by_category=_by_category(a.report.live_at_peak, b.report.live_at_peak),
         by_module=_by_module(a.report.live_at_peak, b.report.live_at_peak),
         by_line=_by_line(a, b),
+        causes=_causes(a.report.findings or (), b.report.findings or ()),
     )
 
 
@@ -119,6 +120,28 @@ def _by_line(a: JudgedRun, b: JudgedRun) -> tuple[LineDifference, ...]:
         )
         for (a_source, b_source, matched), a_bytes, b_bytes in _largest_first(a_sums, b_sums)
     )
+
+
+def _causes(a: Sequence[Finding], b: Sequence[Finding]) -> tuple[CauseDifference, ...]:
+    """In the order of B's findings, then those of A alone."""
+    a_largest, b_largest = _largest_of_rules(a), _largest_of_rules(b)
+    return tuple(
+        CauseDifference(
+            rule=rule,
+            title=finding.title,
+            a_bytes=a_largest[rule].bytes if rule in a_largest else None,
+            b_bytes=b_largest[rule].bytes if rule in b_largest else None,
+        )
+        for rule, finding in (b_largest | {rule: f for rule, f in a_largest.items() if rule not in b_largest}).items()
+    )
+
+
+def _largest_of_rules(findings: Sequence[Finding]) -> dict[str, Finding]:
+    largest: dict[str, Finding] = {}
+    for finding in findings:
+        if finding.rule not in largest or finding.bytes > largest[finding.rule].bytes:
+            largest[finding.rule] = finding
+    return largest
 
 
 def _places(a: Capture, b: Capture) -> tuple[dict[str, _Place], dict[str, _Place]]:

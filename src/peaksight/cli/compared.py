@@ -1,5 +1,6 @@
 """What is to be compared: a capture file, or a command with its options."""
 
+import os
 import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,18 +11,23 @@ from click.core import ParameterSource
 
 from peaksight.cli.script_words import Words, script_command
 from peaksight.cli.simulation_options import SimulationOptions, simulation_options
-from peaksight.errors import UsageError
+from peaksight.errors import ScriptError, UsageError
+from peaksight.records import ScriptCommand
 
 _GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
-    """A command to simulate: what follows the options of `peaksight run`, and those; `given` is all as typed."""
+    """A command to simulate: what follows the options of `peaksight run`, and those.
+
+    `given` is all as typed, `command` what it starts.
+    """
 
     given: str
     words: Words
     options: SimulationOptions
+    command: ScriptCommand
 
 
 def compared(text: str, shared: SimulationOptions) -> Path | Simulation:
@@ -29,6 +35,7 @@ def compared(text: str, shared: SimulationOptions) -> Path | Simulation:
 
     Raises:
         UsageError, UnsupportedError: it is a command that `peaksight run` would refuse.
+        ScriptError: there is no such file.
     """
     path = Path(text)
     if path.is_file() and _is_packed(path):
@@ -37,7 +44,14 @@ def compared(text: str, shared: SimulationOptions) -> Path | Simulation:
         words = tuple(shlex.split(text))
     except ValueError as error:
         raise UsageError(f"Can't read {text!r}: {error}; quote it as a shell would.", slug="nothing-to-run") from error
-    return simulation_of(words, shared)
+    simulation = simulation_of(words, shared)
+    if not simulation.command.is_module and not os.path.exists(simulation.command.target):
+        raise ScriptError(
+            f"Can't run '{simulation.command.target}': there is no such file. Name a script, or the file of a "
+            "`peaksight run --save`.",
+            slug="cannot-run-script",
+        )
+    return simulation
 
 
 def simulation_of(words: Words, shared: SimulationOptions) -> Simulation:
@@ -50,10 +64,10 @@ def simulation_of(words: Words, shared: SimulationOptions) -> Simulation:
     given = {name: value for name, value in context.params.items() if _is_typed(context, name)}
     script, is_module = given.pop("words", ()), given.pop("is_module", False)
     options = replace(shared, **given)
-    # Both refuse what they do not know, before anything is simulated.
-    script_command(script, is_module=is_module)
-    _ = options.room
-    return Simulation(given=shlex.join(words), words=("-m", *script) if is_module else script, options=options)
+    command = script_command(script, is_module=is_module)
+    _ = options.room  # a card that is not known is refused before anything is simulated
+    words_of_run = ("-m", *script) if is_module else script
+    return Simulation(given=shlex.join(words), words=words_of_run, options=options, command=command)
 
 
 @click.command(add_help_option=False, context_settings={"allow_interspersed_args": False})

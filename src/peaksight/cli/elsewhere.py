@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 from peaksight.attribution import JudgedRun
 from peaksight.cli.compared import Simulation
+from peaksight.diagnosis.diagnose import explained_report
 from peaksight.gpus import Room
 from peaksight.library import option_words
 from peaksight.records import WITHOUT_ANSWER, Report
@@ -90,7 +91,8 @@ def _heard(lines: Iterable[str], hear: Callable[[str], None] | None) -> Sequence
 
 
 def _judged(path: Path, given: str, last_lines: Sequence[str]) -> RunOutcome:
-    run = JudgedRun.of(*read_capture_file(path, Room), given)
+    captures, room = read_capture_file(path, Room)
+    run = JudgedRun.of(captures, explained_report(captures, room), given)
     if run.report.finished not in WITHOUT_ANSWER:
         return RunOutcome(run=run)
     return RunOutcome(run=None, failure=_why(run.report, last_lines))

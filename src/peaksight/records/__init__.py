@@ -18,6 +18,7 @@ from peaksight.records.capture import (
 )
 from peaksight.records.comparison import (
     CategoryDifference,
+    CauseDifference,
     CommitHistory,
     CommitPeak,
     ComparedRun,
@@ -94,6 +95,7 @@ __all__ = [
     "CategoryBytes",
     "CategoryDifference",
     "Cause",
+    "CauseDifference",
     "Check",
     "CheckpointFact",
     "CheckpointFlagFact",

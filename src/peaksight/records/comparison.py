@@ -56,6 +56,19 @@ class PhaseDifference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CauseDifference:
+    """What a rule found: by how much each peak would fall without it, None where it found nothing.
+
+    Of several findings of a rule in one run it is the largest. These rows do not add up.
+    """
+
+    rule: str
+    title: str
+    a_bytes: int | None
+    b_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CategoryDifference:
     """What one category holds at each peak; `difference_bytes` is B's less A's."""
 
@@ -109,6 +122,7 @@ class Comparison:
     by_category: tuple[CategoryDifference, ...]
     by_module: tuple[ModuleDifference, ...]
     by_line: tuple[LineDifference, ...]
+    causes: tuple[CauseDifference, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,16 @@ from peaksight.reporting.comparison_sentences import (
     run_lines,
     short,
 )
-from peaksight.reporting.differences import BY_MODULE, DifferenceRow, DifferenceTable, peak_rows, phase_rows, tables
+from peaksight.reporting.differences import (
+    BY_MODULE,
+    CAUSES,
+    DifferenceRow,
+    DifferenceTable,
+    cause_rows,
+    peak_rows,
+    phase_rows,
+    tables,
+)
 from peaksight.reporting.terminal import shorten
 from peaksight.units import format_bytes, format_difference
 
@@ -64,6 +73,8 @@ def _sections(comparison: Comparison, width: int) -> Iterator[tuple[str, Rendera
     yield "Predicted peaks", _differences(peak_rows(comparison))
     if comparison.by_phase:
         yield "Most allocated in each phase", _differences(phase_rows(comparison))
+    if comparison.causes:
+        yield CAUSES, _differences(cause_rows(comparison))
     for table in tables(comparison):
         if table.rows or table.others:
             yield table.title, _whole(table, width)

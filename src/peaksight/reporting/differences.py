@@ -9,6 +9,7 @@ from peaksight.reporting.rows import fold_layers
 
 NUM_ROWS = 10
 BY_MODULE = "By module"
+CAUSES = "Causes, and by how much each peak would be lower without them"
 # A row is small if its difference is less than this part of the largest one.
 _SMALL = 200
 
@@ -86,6 +87,14 @@ def phase_rows(comparison: Comparison) -> list[DifferenceRow]:
     return [
         DifferenceRow(name=_PHASES.get(row.phase, row.phase), a_bytes=row.a_bytes, b_bytes=row.b_bytes)
         for row in comparison.by_phase
+    ]
+
+
+def cause_rows(comparison: Comparison) -> list[DifferenceRow]:
+    """What the rules found in either run."""
+    return [
+        DifferenceRow(name=f"{cause.title} ({cause.rule})", a_bytes=cause.a_bytes, b_bytes=cause.b_bytes)
+        for cause in comparison.causes
     ]
 
 

@@ -1,12 +1,14 @@
 """Where the difference of two peaks comes from."""
 
+from dataclasses import replace
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import allocation_of, capture_of
-from peaksight.attribution import JudgedRun, commit_peak, commit_without_answer, compare_runs
+from peaksight.attribution import JudgedRun, commit_peak, commit_without_answer, compare_runs, report_on
 from peaksight.gpus import find_card, room_on
-from peaksight.records import Category, LineMatch, Phase, Role, SourceLine
+from peaksight.records import Basis, Category, Finding, LineMatch, Phase, Role, SourceLine
 from peaksight.units import GIB, MIB
 
 T4 = room_on(find_card("t4"))
@@ -14,7 +16,17 @@ T4 = room_on(find_card("t4"))
 
 def run_of(*allocations, **about):
     """A run on a T4."""
-    return JudgedRun.of([capture_of(*allocations, **about)], T4, "train.py")
+    return judged([capture_of(*allocations, **about)])
+
+
+def judged(captures, findings=None):
+    """The run of `captures` on a T4, with these `findings`."""
+    return JudgedRun.of(captures, replace(report_on(captures, T4), findings=findings), "train.py")
+
+
+def finding_of(rule, num_bytes, title="It holds memory"):
+    """What a rule found."""
+    return Finding(rule=rule, title=title, bytes=num_bytes, evidence=(), fixes=(), basis=Basis.LIFETIME)
 
 
 def said(at, text, digest):
@@ -123,11 +135,25 @@ def test_the_most_of_each_phase_is_at_different_moments():
 def test_the_peak_is_that_of_the_run_without_a_limit():
     """GIVEN a run that failed and what it needs, THEN both the peak and the phases are of the latter."""
     limited, unlimited = capture_of(allocation_of(GIB, born=1)), capture_of(allocation_of(20 * GIB, born=1))
-    failed = JudgedRun.of([limited, unlimited], T4, "train.py")
+    failed = judged([limited, unlimited])
     found = compare_runs(failed, failed)
 
     assert found.a.peak.allocated_bytes == 20 * GIB
     assert found.by_phase[0].a_bytes == 20 * GIB
+
+
+def test_causes_of_either_run():
+    """Of each rule the largest finding, those of B first."""
+    captures = [capture_of(allocation_of(GIB, born=1))]
+    a = judged(captures, (finding_of("graph-kept", GIB), finding_of("graph-kept", MIB), finding_of("other", MIB)))
+    b = judged(captures, (finding_of("optimizer-temporaries", 2 * MIB), finding_of("graph-kept", 3 * MIB, "Two are")))
+
+    assert [(row.rule, row.title, row.a_bytes, row.b_bytes) for row in compare_runs(a, b).causes] == [
+        ("optimizer-temporaries", "It holds memory", None, 2 * MIB),
+        ("graph-kept", "Two are", GIB, 3 * MIB),
+        ("other", "It holds memory", MIB, None),
+    ]
+    assert compare_runs(judged(captures), judged(captures)).causes == ()
 
 
 def test_a_commit_is_compared_with_the_one_before():

@@ -13,6 +13,7 @@ from peaksight.records import (
     Approximation,
     Category,
     CategoryDifference,
+    CauseDifference,
     CommitHistory,
     CommitPeak,
     ComparedRun,
@@ -94,6 +95,20 @@ def larger_batch():
         ),
         by_category=tuple(CategoryDifference(category=what, **in_mib(*sizes)) for what, sizes in CATEGORIES.items()),
         by_module=tuple(ModuleDifference(module=what, **in_mib(*sizes)) for what, sizes in MODULES.items()),
+        causes=(
+            CauseDifference(
+                rule="materialised-attention",
+                title="Attention is written out as a matrix of all pairs",
+                a_bytes=640 * MIB,
+                b_bytes=1280 * MIB,
+            ),
+            CauseDifference(
+                rule="optimizer-temporaries",
+                title="The optimizer's temporaries are the peak",
+                a_bytes=None,
+                b_bytes=256 * MIB,
+            ),
+        ),
         by_line=tuple(
             LineDifference(a_source=a, b_source=b, matched=how, text=text, **in_mib(*sizes))
             for a, b, how, text, *sizes in LINES
