@@ -178,6 +178,14 @@ def test_a_script_by_its_absolute_path_is_that_of_the_commit(checkout):
     assert checkout.words(words) == ("python", str(checkout.root / "train.py"), *words[2:])
 
 
+def test_a_link_into_the_repository_leads_to_the_commit(checkout, tmp_path, monkeypatch):
+    """As where a home directory is a link."""
+    (tmp_path / "link").symlink_to(checkout.original)
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "link" / "src")])
+
+    assert checkout.search_path == [str(checkout.root / "src")]
+
+
 def test_files_of_the_working_tree_are_noticed(checkout):
     """As those of a package that is installed as editable; lines of the commit are shown without its place."""
     lines = [

@@ -61,14 +61,14 @@ class Checkout:
 
     def left_by(self, capture: Capture) -> str | None:
         """A file of the working tree that `capture` ran instead of this commit's, None if there is none."""
-        sources = (line.at for line in capture.source_lines)
-        outside = (source.rpartition(":")[0] for source in sources if source.startswith(f"{self.original}{os.sep}"))
-        return next(outside, None)
+        files = {line.at.rpartition(":")[0] for line in capture.source_lines}
+        return next((file for file in sorted(files) if os.path.isabs(file) and self._moved(file) != file), None)
 
     def _moved(self, path: str) -> str:
-        """`path` in here if it is an absolute one into the repository."""
-        is_inside = os.path.isabs(path) and Path(path).is_relative_to(self.original)
-        return str(self.root / Path(path).relative_to(self.original)) if is_inside else path
+        """`path` in here if it is an absolute one into the repository, by whatever links."""
+        real = Path(os.path.realpath(path))
+        is_inside = os.path.isabs(path) and real.is_relative_to(self.original)
+        return str(self.root / real.relative_to(self.original)) if is_inside else path
 
 
 class Repository:
