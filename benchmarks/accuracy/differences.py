@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks.accuracy.predictions import Prediction
 from benchmarks.accuracy.scores import Score, score
+from benchmarks.accuracy.workloads import Workload
 from benchmarks.tables import table
 
 BOUND = 0.01
@@ -20,20 +21,21 @@ Most workloads were measured twice. Where the card's own two runs differ, nothin
 def render_differences(predictions: Iterable[Prediction]) -> str:
     """A section of Markdown, with the reasons of known.toml; nothing if there is no such difference."""
     off = [(prediction, score(prediction)) for prediction in predictions if prediction.report]
-    rows = [row for prediction, errors in off for row in _rows(prediction.workload.measured, errors)]
+    rows = [row for prediction, errors in off for row in _rows(prediction.workload, errors)]
     if not rows:
         return ""
     known = tomllib.loads(KNOWN.read_text(encoding="utf-8"))
     names = list(dict.fromkeys(row[0] for row in rows))
     reasons = "\n".join(f"- {name}: {known.get(name, 'not explained yet.')}" for name in names)
-    head = ("workload", "peak", "error", "between the card's two runs")
+    head = ("workload", "card", "peak", "error", "between the card's two runs")
     return "\n\n".join([INTRODUCTION, table(head, rows), reasons])
 
 
-def _rows(measured: dict[str, Any], errors: Score) -> Iterator[tuple[str, str, str, str]]:
+def _rows(workload: Workload, errors: Score) -> Iterator[tuple[str, ...]]:
     for peak, error in (("allocated", errors.allocated_error), ("reserved", errors.reserved_error)):
         if abs(error) > BOUND:
-            yield errors.name, peak, f"{error:+.2%}", _between_runs(measured, f"peak_{peak}")
+            apart = _between_runs(workload.measured, f"peak_{peak}")
+            yield workload.base_name, workload.gpu, peak, f"{error:+.2%}", apart
 
 
 def _between_runs(measured: dict[str, Any], key: str) -> str:

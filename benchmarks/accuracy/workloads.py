@@ -28,6 +28,11 @@ class Workload:
     gpu: str = GPU
     first: dict[str, Any] | None = None
 
+    @property
+    def base_name(self) -> str:
+        """The name without the card, which tells the workloads apart that were measured on several."""
+        return self.name.removesuffix(f"-{self.gpu}")
+
 
 def workloads(prefixes: tuple[str, ...] = ("",)) -> list[Workload]:
     """The workloads of the manifest whose names start with one of `prefixes`, in its order."""
