@@ -59,7 +59,8 @@ class PhaseDifference:
 class CauseDifference:
     """What a rule found: by how much each peak would fall without it, None where it found nothing.
 
-    Of several findings of a rule in one run it is the largest. These rows do not add up.
+    Of several findings of a rule in one run it is the largest; `title` is B's where both have one. These rows do not
+    add up.
     """
 
     rule: str

@@ -92,14 +92,16 @@ def _cards(run: ComparedRun) -> str:
 
 
 def matching(comparison: Comparison) -> str:
-    """How lines of A were found in B, empty where all are of files that are the same."""
-    ways = {row.matched for row in comparison.by_line if row.a_source != ""}
+    """How lines of A were found in B, empty where none is in both."""
+    ways = {row.matched for row in comparison.by_line if row.a_source}
     said = []
+    if LineMatch.SAME_FILE in ways:
+        said.append("In files that are the same in both runs, a line is matched by its number.")
     if ways & {LineMatch.TEXT, LineMatch.EDITED}:
         edited = ", an edited one (~) by likeness" if LineMatch.EDITED in ways else ""
         said.append(f"In files that changed, a line is matched by what it says{edited}.")
     if LineMatch.NUMBER in ways:
-        said.append("What lines say is not known of both runs: they are matched by number.")
+        said.append("Where it is not known of both runs what lines say, they are matched by number.")
     return " ".join(said)
 
 

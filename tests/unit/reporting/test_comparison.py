@@ -238,14 +238,15 @@ def test_whether_the_peak_moved(peak, sentence):
 
 
 def test_how_lines_were_matched():
-    """Nothing where the files are the same."""
+    """Nothing where none was."""
     found = larger_batch()
-    same, edited, number = (
+    same, edited, number, alone = (
         replace(found, by_line=(replace(found.by_line[0], matched=how),))
-        for how in (LineMatch.SAME_FILE, LineMatch.EDITED, LineMatch.NUMBER)
+        for how in (LineMatch.SAME_FILE, LineMatch.EDITED, LineMatch.NUMBER, LineMatch.ALONE)
     )
 
-    assert matching(same) == ""
+    assert matching(alone) == ""
+    assert matching(same) == "In files that are the same in both runs, a line is matched by its number."
     assert "an edited one (~) by likeness" in matching(edited)
     assert "by number" in matching(number)
 
