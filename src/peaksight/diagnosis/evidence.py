@@ -7,7 +7,7 @@ from functools import cached_property
 from peaksight.attribution.categories import Categories
 from peaksight.attribution.live_set import alive_at
 from peaksight.diagnosis.lifetimes import Lifetimes
-from peaksight.records import Allocation, Capture, Category, Hold, Phase
+from peaksight.records import Allocation, Capture, Category, Hold, Phase, Role
 from peaksight.units import format_bytes
 
 NUM_LINES = 3
@@ -78,6 +78,15 @@ class Evidence:
         for hold in self.capture.holds:
             by_birth[hold.born].append(hold)
         return {born: tuple(holds) for born, holds in by_birth.items()}
+
+    @cached_property
+    def saved_by_pass(self) -> Mapping[int, tuple[Allocation, ...]]:
+        """What each backward pass used first, by its number."""
+        by_pass: dict[int, list[Allocation]] = defaultdict(list)
+        for allocation in self.capture.allocations:
+            if allocation.backward and allocation.role is Role.UNMARKED:
+                by_pass[allocation.backward].append(allocation)
+        return {number: tuple(allocations) for number, allocations in by_pass.items()}
 
     def holds_of(self, allocations: Iterable[Allocation]) -> tuple[Hold, ...]:
         """All looks at which one of `allocations` had a name."""

@@ -1,0 +1,106 @@
+"""Graphs that are alive although they are done with: when each of their blocks was due to die, and whose they are."""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from peaksight.diagnosis.evidence import Evidence, total_bytes
+from peaksight.records import Allocation, Category, Phase, Role
+
+_OF_A_FORWARD = {Phase.FORWARD, Phase.EVALUATION}
+# A look keeps the names of the largest blocks only.
+NAMED_SHARE = 0.2
+
+
+class Overdue:
+    """The blocks of graphs in one capture that outlive the pass, the next call or the step that they were for.
+
+    What a backward pass used is due at the end of its step; where that pass kept its graph, at the next call of the
+    same model. What no backward pass of the run ever used is due at the next call of it after its own. A record of a
+    real run tells of steps only.
+    """
+
+    def __init__(self, evidence: Evidence) -> None:
+        """Index the passes of `evidence`."""
+        self._evidence = evidence
+        capture = evidence.capture
+        self._step_ends = {peaks.step: peaks.last_tick for peaks in capture.steps if peaks.complete}
+        self._calls: dict[str, list[int]] = defaultdict(list)
+        for call in capture.passes:
+            if call.recorded:
+                self._calls[call.module].append(call.first_tick)
+                self._calls[""].append(call.first_tick)
+        ends = pass_ends(evidence)
+        # One that records its own graph is to be gone through again.
+        self._retaining = {
+            f.number: ends[f.number] for f in capture.backwards if f.retains_graph and not f.creates_graph
+        }
+        self.ticks = {a: due for a in capture.allocations if (due := self._due(a)) is not None and _outlives(a, due)}
+
+    @property
+    def at_peak(self) -> tuple[Allocation, ...]:
+        """Those that are alive at the peak, in order of birth."""
+        peak = self._evidence.capture.peak_tick
+        return tuple(a for a in self._evidence.live if self.ticks.get(a, peak) < peak)
+
+    def rounds(self, allocations: Iterable[Allocation]) -> set[tuple[int, int]]:
+        """The calls of models that `allocations` are of, each as its step and its number."""
+        calls = self._calls[""]
+        return {(a.step, bisect_right(calls, a.born)) for a in allocations}
+
+    def retained(self, allocations: Iterable[Allocation]) -> tuple[Allocation, ...]:
+        """Those of `allocations` that `retain_graph=True` kept for another call in their own step."""
+        return tuple(a for a in allocations if a.backward in self._retaining and self._is_due_in_its_step(a))
+
+    def has_name(self, allocations: Iterable[Allocation]) -> bool:
+        """Whether a variable still led to a notable part of those of `allocations` that a look saw overdue.
+
+        True where no look came in time.
+        """
+        looks = sorted({hold.tick for hold in self._evidence.capture.holds})
+        seen = [a for a in allocations if _has_one_in(looks, self.ticks[a], a.died)]
+        named = [a for a in seen if any(h.tick > self.ticks[a] for h in self._evidence.holds.get(a.born, ()))]
+        return total_bytes(named) >= NAMED_SHARE * total_bytes(seen)
+
+    def _is_due_in_its_step(self, allocation: Allocation) -> bool:
+        end = self._step_ends.get(allocation.step)
+        return end is None or self.ticks[allocation] <= end
+
+    def _due(self, allocation: Allocation) -> int | None:
+        """The tick at which `allocation` should have died; None where nothing tells."""
+        if allocation.phase not in _OF_A_FORWARD or allocation.role is not Role.UNMARKED:
+            return None
+        if self._evidence.capture.observed and not allocation.backward and allocation.grad_enabled and self._calls:
+            return self._next_call(allocation, allocation.born)
+        if self._evidence.category(allocation) is not Category.ACTIVATION:
+            return None
+        if allocation.backward in self._retaining:
+            return self._next_call(allocation, self._retaining[allocation.backward])
+        return self._step_ends.get(allocation.step)
+
+    def _next_call(self, allocation: Allocation, tick: int) -> int | None:
+        """Where the first call after `tick` of the model of `allocation` begins, None if there is none."""
+        calls = self._calls.get(allocation.module.split(".")[0], ())
+        following = bisect_right(calls, tick)
+        return calls[following] if following < len(calls) else None
+
+
+def pass_ends(evidence: Evidence) -> dict[int, int]:
+    """The tick at which each backward pass is over, by its number: where the next block is born outside of it."""
+    others = [a.born for a in evidence.capture.allocations if a.phase is not Phase.BACKWARD]
+    last = evidence.capture.steps[-1].last_tick if evidence.capture.steps else 0
+    ends = {}
+    for fact in evidence.capture.backwards:
+        following = bisect_right(others, fact.tick)
+        ends[fact.number] = others[following] - 1 if following < len(others) else last
+    return ends
+
+
+def _outlives(allocation: Allocation, due: int) -> bool:
+    return allocation.born <= due and (allocation.died is None or allocation.died > due)
+
+
+def _has_one_in(ticks: Sequence[int], first: int, last: int | None) -> bool:
+    """Whether one of the sorted `ticks` is after `first`, and before `last` where that is one."""
+    following = bisect_right(ticks, first)
+    return following < len(ticks) and (last is None or ticks[following] < last)
