@@ -9,14 +9,12 @@ from tests.expected_causes import SCRIPTS, expected_causes
 ENTRIES = expected_causes()
 
 
-def test_every_script_is_in_the_table_once_for_its_arguments():
-    scripts = {
-        f"{path.parent.name}/{path.name}" for folder in ("reports", "rules") for path in (SCRIPTS / folder).glob("*.py")
-    }
+def test_every_reported_cause_is_in_the_table():
     named = [(entry.path, entry.arguments) for entry in ENTRIES]
 
-    assert {path for path, _ in named} == scripts
-    assert len(set(named)) == len(named)
+    assert {f"reports/{path.name}" for path in (SCRIPTS / "reports").glob("*.py")} <= {path for path, _ in named}
+    assert all((SCRIPTS / path).is_file() for path, _ in named)
+    assert len(named) == len(set(named))
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: f"{entry.path} {entry.arguments}".strip())
