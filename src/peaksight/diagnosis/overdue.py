@@ -30,11 +30,8 @@ class Overdue:
             if call.recorded:
                 self._calls[call.module].append(call.first_tick)
                 self._calls[""].append(call.first_tick)
-        ends = pass_ends(evidence)
         # One that records its own graph is to be gone through again.
-        self._retaining = {
-            f.number: ends[f.number] for f in capture.backwards if f.retains_graph and not f.creates_graph
-        }
+        self._retaining = {f.number: f.tick for f in capture.backwards if f.retains_graph and not f.creates_graph}
         self.ticks = {a: due for a in capture.allocations if (due := self._due(a)) is not None and _outlives(a, due)}
 
     @property
@@ -79,10 +76,13 @@ class Overdue:
         return self._step_ends.get(allocation.step)
 
     def _next_call(self, allocation: Allocation, tick: int) -> int | None:
-        """Where the first call after `tick` of the model of `allocation` begins, None if there is none."""
-        calls = self._calls.get(allocation.module.split(".")[0], ())
+        """Right before the first call of the model of `allocation` after `tick`, None if there is none."""
+        path = allocation.module
+        while path and path not in self._calls:
+            path = path.rpartition(".")[0]
+        calls = self._calls.get(path, [])
         following = bisect_right(calls, tick)
-        return calls[following] if following < len(calls) else None
+        return calls[following] - 1 if following < len(calls) else None
 
 
 def pass_ends(evidence: Evidence) -> dict[int, int]:

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from peaksight.records import BackwardFact, CallFact, TermFact
+from peaksight.records import BackwardFact, CallFact, Phase, TermFact
 from peaksight.virtual_gpu.evidence.terms import terms_of
 from peaksight.virtual_gpu.memory.births import Birth
 from peaksight.virtual_gpu.memory.devices import Devices
@@ -31,8 +31,11 @@ class PassesSeen:
         self._call_began = self._ticks()
 
     def call_ends(self, module: nn.Module) -> None:
-        """`module` has returned, called from outside of any other; one without parameters is no model."""
-        if next(module.parameters(), None) is None:
+        """`module` has returned, called from outside of any other; one without parameters is no model.
+
+        Nor is what a checkpoint calls again in a backward pass a call of one.
+        """
+        if self._loop.phase is Phase.BACKWARD or next(module.parameters(), None) is None:
             return
         for device, (first, last) in enumerate(zip(self._call_began, self._ticks(), strict=True)):
             self.calls[device].append(
