@@ -167,9 +167,8 @@ class CheckpointFlagFact:
 class SettingFact:
     """Something that the script switched, and whether anything came of it.
 
-    `kind` says what (`use_cache`, `gradient_checkpointing`, `freeze`, `cudnn.benchmark`), `at` where, `value` to what.
-    `num_reached` counts the times that it was looked at or took effect afterwards, `detail` says where the effective
-    value is (`decoder.config.use_cache is True`).
+    `kind` says what (`use_cache`, `output_hidden_states`), `at` where, `value` to what. `num_reached` counts the times
+    that a module read it where it was set; `detail` says which module reads another value elsewhere, empty if none.
     """
 
     kind: str

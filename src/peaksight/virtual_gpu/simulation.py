@@ -122,6 +122,7 @@ def _capture(
         optimizers=gpu.witness.optimizers.facts,
         checkpoints=gpu.witness.checkpoints.facts_on(ledger.device),
         checkpoint_flags=gpu.witness.checkpoint_flags.facts,
+        settings=gpu.witness.settings.facts,
         freezes=gpu.witness.freezes,
         statements=gpu.witness.statements,
     )

@@ -12,6 +12,7 @@ from torch import nn
 from peaksight.records import FreezeFact, Hold, Phase, Role, StatementFact
 from peaksight.virtual_gpu.evidence.checkpoint_flags import CheckpointFlags
 from peaksight.virtual_gpu.evidence.checkpoints_seen import CheckpointsSeen
+from peaksight.virtual_gpu.evidence.config_settings import ConfigSettings
 from peaksight.virtual_gpu.evidence.freeze_statements import freeze_facts
 from peaksight.virtual_gpu.evidence.freezing import Freezing
 from peaksight.virtual_gpu.evidence.graphs import Graphs
@@ -44,6 +45,7 @@ class Witness:
         self.checkpoints = CheckpointsSeen(devices, loop, lines)
         self.checkpoint_flags = CheckpointFlags(self.modules)
         self.passes = PassesSeen(devices, loop, lines)
+        self.settings = ConfigSettings(loop, lines)
         self.freezing = Freezing(lines, lambda: loop.phase is not Phase.INIT)
         self.freezes: tuple[FreezeFact, ...] = ()
         self.statements: tuple[StatementFact, ...] = ()
@@ -57,6 +59,7 @@ class Witness:
         """Follow what the script sets until `patches` is left."""
         self.freezing.install(patches)
         self.checkpoints.install(patches)
+        self.settings.install(patches)
 
     def run_ended(self, files: ProbedFiles) -> None:
         """The script is over; `files` are its own."""
