@@ -7,10 +7,13 @@ from peaksight.attribution import capture_of_peak, report_on
 from peaksight.diagnosis.catalog import all_rules
 from peaksight.diagnosis.evidence import Evidence
 from peaksight.gpus import Room
-from peaksight.records import Capture, Examined, Finding, Report
+from peaksight.records import Capture, Examined, Finding, Outcome, Report
+from peaksight.units import format_bytes
 
 # A special cause with at least this part of the peak comes before the general ones.
 LARGE_SHARE = 0.1
+# A finding of which a more exact one explains this part is not shown beside it.
+REFINED_SHARE = 0.8
 
 
 def explained_report(captures: Sequence[Capture], room: Room) -> Report:
@@ -25,8 +28,29 @@ def examine(capture: Capture) -> tuple[tuple[Finding, ...], tuple[Examined, ...]
     evidence = Evidence(capture)
     answers = [rule.look(evidence) for rule in all_rules().values()] if capture.allocations else []
     found = [finding for answer in answers if isinstance(answer, tuple) for finding in answer]
-    examined = tuple(answer for answer in answers if isinstance(answer, Examined))
-    return tuple(sorted(found, key=lambda finding: _rank(finding, evidence.peak_bytes))), examined
+    refined = {finding: better for finding in found if (better := _refinement(finding, found))}
+    examined = [answer for answer in answers if isinstance(answer, Examined)]
+    examined += [_explained(finding, better) for finding, better in refined.items()]
+    shown = (finding for finding in found if finding not in refined)
+    ranked = sorted(shown, key=lambda finding: _rank(finding, evidence.peak_bytes))
+    return tuple(ranked), tuple(sorted(examined, key=lambda each: each.rule))
+
+
+def _refinement(finding: Finding, found: Sequence[Finding]) -> Finding | None:
+    """The finding that says more exactly what `finding` says."""
+    return next(
+        (
+            other
+            for other in found
+            if finding.rule in all_rules()[other.rule].refines and other.bytes >= REFINED_SHARE * finding.bytes > 0
+        ),
+        None,
+    )
+
+
+def _explained(finding: Finding, better: Finding) -> Examined:
+    why = f"the {format_bytes(finding.bytes)} that it would claim are those of {better.rule}"
+    return Examined(rule=finding.rule, outcome=Outcome.REFUTED, why=why)
 
 
 def _rank(finding: Finding, peak_bytes: int) -> tuple[bool, bool, int, str]:

@@ -42,12 +42,14 @@ class Rule:
     """One cause: `slug` as `peaksight explain` knows it, the `examine` of its file, and what that `needs`.
 
     A rule that `is_general` says what every run has some of, as activations: it is the cause where no other one is.
+    What it `refines` are the slugs of rules whose finding says no more where this one explains most of it.
     """
 
     slug: str
     examine: Callable[[Evidence], Answer]
     needs: tuple[Need, ...] = ()
     is_general: bool = False
+    refines: tuple[str, ...] = ()
 
     def look(self, evidence: Evidence) -> tuple[Finding, ...] | Examined:
         """The findings in `evidence`, or why there is none."""

@@ -76,9 +76,12 @@ class Allocation:
     does without a `dispensable` block where the card has no room for it.
 
     `tensor` is the dtype and shape of what it was taken for (`float32[8, 512, 768]`), empty where no tensor was.
-    `saved_by` is the autograd node that saves it for its backward (`MmBackward0`), the first that was found;
+    `saved_by` is the autograd node that saves it for its backward (`MmBackward0`), the one that runs last;
     `backward` the number of the first backward pass whose graph has that node, counted from 1 over the whole run. What
-    no backward pass of the run came to has 0. Both are known only where `Capture.observed`.
+    no backward pass of the run came to has 0. Both are known only where `Capture.observed`. `node` is the number of
+    that node, and of what is born in a backward pass the number of the node that was running: nodes are numbered from 1
+    as a forward makes them, and a backward pass runs them from the highest number down. `copy_of` is the birth of the
+    block that a copy was made of, with a cast or with others joined to it; 0 where it is none.
     """
 
     born: int
@@ -98,6 +101,8 @@ class Allocation:
     tensor: str = ""
     saved_by: str = ""
     backward: int = 0
+    node: int = 0
+    copy_of: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

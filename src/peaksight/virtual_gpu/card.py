@@ -32,7 +32,7 @@ from peaksight.virtual_gpu.memory.at_the_limit import Failures
 from peaksight.virtual_gpu.memory.births import Circumstances, in_words
 from peaksight.virtual_gpu.memory.devices import Devices, allocator_of
 from peaksight.virtual_gpu.memory.ledger import Ledger
-from peaksight.virtual_gpu.memory.roles import Roles
+from peaksight.virtual_gpu.memory.roles import COPIES, Roles
 from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.ranks import distributed
 from peaksight.virtual_gpu.script.other_processes import call_in_forked, refuse_card, refuse_used_card
@@ -184,7 +184,9 @@ class VirtualGpu:
             role, module = self._roles.of(func, args)
             for card, tensor in device_tensors(func, out, self.made_up):
                 storage = tensor.untyped_storage()
-                self.devices.ledgers[card].born(storage, func.name(), role, module, in_words(tensor))
+                birth = self.devices.ledgers[card].born(storage, func.name(), role, module, in_words(tensor))
+                if birth is not None and func in COPIES:
+                    birth.copy_of = self._roles.copied_by(args)
         elif may_resize(func):
             for card, tensor in device_tensors(func, out, self.made_up):
                 self.devices.ledgers[card].resized(tensor.untyped_storage(), func.name())
@@ -262,4 +264,4 @@ class VirtualGpu:
             module = node[0]
             if lines.called_backward:
                 lines = Lines(node[1].source or lines.source, node[1].library)
-        return Circumstances(self.loop.step, self.loop.phase, grad_enabled, module, lines)
+        return Circumstances(self.loop.step, self.loop.phase, grad_enabled, module, lines, self._nodes.running)

@@ -27,8 +27,14 @@ class Graphs:
         self._num_passes += 1
         for node, tensor in saved_below(first_nodes(roots)):
             birth = self._birth_of(tensor)
-            if birth is not None and not birth.backward:
-                birth.saved_by, birth.backward = birth.saved_by or node.name(), self._num_passes
+            if birth is not None and birth.backward in (0, self._num_passes):
+                self._note(birth, node)
+
+    def _note(self, birth: Birth, node: Any) -> None:
+        """`node` saves `birth`: of several the one that was made first, which runs last."""
+        number = node._sequence_nr() + 1
+        if not birth.backward or number < birth.node:
+            birth.saved_by, birth.backward, birth.node = node.name(), self._num_passes, number
 
     def look(self, tensor: torch.Tensor) -> list[Birth]:
         """The blocks that the graph behind `tensor` holds; those that no pass came to yet are noted as saved."""

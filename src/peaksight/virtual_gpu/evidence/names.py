@@ -101,8 +101,9 @@ def _members(value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, UserDict):
         yield ".data", value.data
     elif isinstance(value, dict):
+        attributes = getattr(value, "__dict__", {})  # of an output of transformers every key is one
         for key, member in islice(dict.items(value), MAX_MEMBERS):
-            yield f"[{key!r}]", member
+            yield f".{key}" if key in attributes else f"[{key!r}]", member
     elif isinstance(value, _CONTAINERS):
         for place, member in enumerate(islice(_plainly(value), MAX_MEMBERS)):
             yield f"[{place}]", member

@@ -32,6 +32,8 @@ class Birth:
     tensor: str = ""
     saved_by: str = ""
     backward: int = 0
+    node: int = 0
+    copy_of: int = 0
 
     def record(self) -> Allocation:
         """The frozen record."""
@@ -53,6 +55,8 @@ class Birth:
             tensor=self.tensor,
             saved_by=self.saved_by,
             backward=self.backward,
+            node=self.node,
+            copy_of=self.copy_of,
         )
 
 
@@ -75,3 +79,4 @@ class Circumstances:
     grad_enabled: bool
     module: str
     lines: Lines
+    node: int = 0

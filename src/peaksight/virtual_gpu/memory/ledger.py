@@ -74,16 +74,21 @@ class Ledger:
 
     # Storages of tensors.
 
-    def born(self, storage: Any, op: str, role: Role = Role.UNMARKED, module: str = "", tensor: str = "") -> None:
+    def born(
+        self, storage: Any, op: str, role: Role = Role.UNMARKED, module: str = "", tensor: str = ""
+    ) -> Birth | None:
         """Give `storage` a block unless it has one; storages of zero bytes get none, as on the card.
 
-        It belongs to `module`, or else to the one that is running; `tensor` says what it was made for.
+        It belongs to `module`, or else to the one that is running; `tensor` says what it was made for. What is
+        new is returned.
         """
         key, num_bytes = storage._cdata, storage.nbytes()
-        if num_bytes and key not in self._alive:
-            birth = self.allocate(num_bytes, op, role)
-            birth.module, birth.tensor = module or birth.module, tensor
-            self._alive[key] = (self._watch(storage, key), birth)
+        if not num_bytes or key in self._alive:
+            return None
+        birth = self.allocate(num_bytes, op, role)
+        birth.module, birth.tensor = module or birth.module, tensor
+        self._alive[key] = (self._watch(storage, key), birth)
+        return birth
 
     def resized(self, storage: Any, op: str) -> None:
         """A storage changed its size: its old block is freed after the new one was taken."""
@@ -156,7 +161,7 @@ class Ledger:
         about = self._circumstances()
         birth = Birth(
             self._tick, block, block.size, num_bytes, self.stream, about.step, about.phase,
-            about.grad_enabled, op, about.module, about.lines, role,
+            about.grad_enabled, op, about.module, about.lines, role, node=about.node,
         )  # fmt: skip
         self.births.append(birth)
         self._step.note(self.allocator, self._tick, self.peaks)

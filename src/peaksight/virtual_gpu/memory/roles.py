@@ -13,7 +13,7 @@ from peaksight.virtual_gpu.torch_private import FakeTensor
 from peaksight.virtual_gpu.training.training_loop import TrainingLoop
 
 aten = torch.ops.aten
-COPIES = {aten.clone.default, aten._to_copy.default}
+COPIES = {aten.clone.default, aten._to_copy.default, aten.cat.default}
 
 
 class Roles:
@@ -39,6 +39,11 @@ class Roles:
             return Role.INPUT, ""
         return self._of_sources([leaf for leaf in tree_leaves(args) if isinstance(leaf, FakeTensor)], func)
 
+    def copied_by(self, args: tuple) -> int:
+        """When the block was born that an operator with `args` copies, the first of several; 0 if none is on a card."""
+        births = (self._birth_of(leaf) for leaf in tree_leaves(args) if isinstance(leaf, FakeTensor))
+        return next((birth.born for birth in births if birth is not None), 0)
+
     def _of_sources(self, sources: list[FakeTensor], func: Any) -> tuple[Role, str]:
         births = [birth for tensor in sources if (birth := self._birth_of(tensor)) is not None]
         recorded = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in sources)
@@ -46,7 +51,7 @@ class Roles:
             return Role.UNMARKED, ""
         if all(birth.role is Role.INPUT for birth in births):
             return Role.INPUT, ""
-        if func in COPIES and births[0].role is Role.PARAMETER:
+        if func is not aten.cat.default and func in COPIES and births[0].role is Role.PARAMETER:
             return Role.PARAMETER, births[0].module
         return Role.UNMARKED, ""
 

@@ -12,13 +12,17 @@ from peaksight.virtual_gpu.torch_private import current_autograd_node, next_sequ
 
 
 class AutogradLines:
-    """Remembers where each autograd node was made."""
+    """Remembers where each autograd node was made.
+
+    `running` is the number, from 1, of the node that ran when it was last asked for, 0 outside of backward.
+    """
 
     def __init__(self) -> None:
         """No node is known yet."""
         self._made_at: dict[int, tuple[str, Lines]] = {}
         self._noted = next_sequence_nr()
         self._last: tuple[str, Lines] = ("", NOWHERE)
+        self.running = 0
 
     def pending(self) -> bool:
         """Whether nodes were made since the last note."""
@@ -38,6 +42,9 @@ class AutogradLines:
         """
         node: Any = current_autograd_node()
         if node is None:
+            self.running = 0
             return None
-        self._last = self._made_at.get(node._sequence_nr(), self._last)
+        number = node._sequence_nr()
+        if number in self._made_at:
+            self._last, self.running = self._made_at[number], number + 1
         return self._last
