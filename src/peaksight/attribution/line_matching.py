@@ -40,14 +40,15 @@ _Pair = tuple[_Line, _Line]
 def match_lines(a: Capture, b: Capture) -> dict[str, Match]:
     """For the lines of A (`train.py:88`) that are in B too, which ones those are.
 
-    Files are the same if they have the same name, and so are the two scripts, whatever they are called. Of a file
-    that changed, the lines that allocated are matched in their order by what they say; between lines that say the
-    same, those that are alike or assign to the same name are matched as edited.
+    Files are the same if they have the same name or, where a name is new, the same text, and so are the two scripts,
+    whatever they are called. Of a file that changed, the lines that allocated are matched in their order by what they
+    say; between lines that say the same, those that are alike or assign to the same name are matched as edited.
 
     Limitations:
-        Of lines that were moved past each other, some are not found. Nor is a file that was renamed.
+        Of lines that were moved past each other, some are not found. Nor is a file that was renamed and edited.
     """
-    a_files, b_files, files = _files(a), _files(b), _counterparts(a, b)
+    a_files, b_files = _files(a), _files(b)
+    files = _renamed(a_files, b_files) | _scripts(a, b)
     found: dict[str, Match] = {}
     for file, lines in a_files.items():
         found.update(_match_file(lines, b_files.get(files.get(file, file), [])))
@@ -64,8 +65,14 @@ def _files(capture: Capture) -> dict[str, list[_Line]]:
     return {file: sorted(files[file], key=lambda line: line.number) for file in sorted(files)}
 
 
-def _counterparts(a: Capture, b: Capture) -> dict[str, str]:
-    """What files of A are called in B where that is something else: what bears the name of B's script is another."""
+def _renamed(a: dict[str, list[_Line]], b: dict[str, list[_Line]]) -> dict[str, str]:
+    """What files of A are called in B that have the same text and a name which only one of the runs knows."""
+    new = {digest: file for file in b if file not in a for digest in _digests(b[file])}
+    return {file: new[digest] for file in a if file not in b for digest in _digests(a[file]) if digest in new}
+
+
+def _scripts(a: Capture, b: Capture) -> dict[str, str]:
+    """What the script of A is called in B; what bears the name of B's script in A is another file."""
     a_script, b_script = _script(a.argv), _script(b.argv)
     return {b_script: "", a_script: b_script} if a_script and b_script else {}
 
@@ -76,13 +83,18 @@ def _script(argv: Sequence[str]) -> str:
 
 
 def _match_file(a: list[_Line], b: list[_Line]) -> Iterator[tuple[str, Match]]:
-    a_digests, b_digests = ({line.said.file_sha256 for line in lines if line.said} for lines in (a, b))
+    a_digests, b_digests = _digests(a), _digests(b)
     if a_digests and b_digests and a_digests != b_digests:
         yield from _by_text([line for line in a if line.said], [line for line in b if line.said])
         return
     how = LineMatch.SAME_FILE if a_digests and b_digests else LineMatch.NUMBER
     there = {line.number: line.source for line in b}
     yield from ((line.source, Match(there[line.number], how)) for line in a if line.number in there)
+
+
+def _digests(lines: list[_Line]) -> set[str]:
+    """Of the file of `lines`, none where its text is not known."""
+    return {line.said.file_sha256 for line in lines if line.said}
 
 
 def _by_text(a: list[_Line], b: list[_Line]) -> Iterator[tuple[str, Match]]:

@@ -100,10 +100,14 @@ def test_two_scripts_are_the_same_file_whatever_their_names():
     assert found(a, b) == {"a.py:1": ("b.py:1", LineMatch.SAME_FILE)}
 
 
-def test_other_files_are_the_same_by_name():
-    """A renamed one is another."""
-    assert found(version(OLD, 1, name="m.py"), version(OLD, 1, name="n.py")) == {}
-    assert set(found(version(OLD, 1, name="m.py"), version(OLD, 1, name="m.py"))) == {"m.py:1"}
+def test_other_files_are_the_same_by_name_or_by_text():
+    """One that was renamed and edited is another."""
+    renamed = {"m.py:1": ("n.py:1", LineMatch.SAME_FILE)}
+
+    assert found(version(OLD, 1, name="m.py"), version(OLD, 1, name="n.py")) == renamed
+    assert found(version(OLD, 1, name="m.py"), version(OLD + "\n", 1, name="n.py")) == {}
+    assert found(version(OLD, 1, name="m.py", known=False), version(OLD, 1, name="n.py")) == {}
+    assert set(found(version(OLD, 1, name="m.py"), version(OLD + "\n", 1, name="m.py"))) == {"m.py:1"}
 
 
 def test_each_line_is_found_once():
