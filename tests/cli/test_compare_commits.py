@@ -107,7 +107,7 @@ def test_of_merges_the_first_parent_is_followed(in_job):
     assert commits[0].id == begin
 
 
-@pytest.mark.parametrize("range_", ["main", "main...main", "main..main", "main..nowhere"])
+@pytest.mark.parametrize("range_", ["main", "main...main", "main..main", "main..nowhere", "--output=a..b"])
 def test_what_is_no_range_of_commits(in_job, range_):
     """One sentence with a slug."""
     with pytest.raises(UsageError) as refused:
@@ -176,6 +176,14 @@ def test_a_script_by_its_absolute_path_is_that_of_the_commit(checkout):
     words = ("python", str(checkout.original / "train.py"), "--data", str(checkout.original / "data"))
 
     assert checkout.words(words) == ("python", str(checkout.root / "train.py"), *words[2:])
+
+
+def test_a_temporary_directory_inside_the_repository(checkout):
+    """What lies in it is the commit's."""
+    inside = Checkout(root=checkout.original / "tmp", original=checkout.original)
+    line = SourceLine(at=f"{inside.root / 'm.py'}:1", text="x", file_sha256="1")
+
+    assert inside.left_by(capture_of(source_lines=(line,))) is None
 
 
 def test_a_link_into_the_repository_leads_to_the_commit(checkout, tmp_path, monkeypatch):

@@ -67,8 +67,9 @@ class Checkout:
     def _moved(self, path: str) -> str:
         """`path` in here if it is an absolute one into the repository, by whatever links."""
         real = Path(os.path.realpath(path))
-        is_inside = os.path.isabs(path) and real.is_relative_to(self.original)
-        return str(self.root / real.relative_to(self.original)) if is_inside else path
+        if not os.path.isabs(path) or not real.is_relative_to(self.original) or real.is_relative_to(self.root):
+            return path
+        return str(self.root / real.relative_to(self.original))
 
 
 class Repository:
@@ -83,7 +84,7 @@ class Repository:
 
         In front of them is the one that they start after, if there is one.
         """
-        if ".." not in range_ or "..." in range_:
+        if ".." not in range_ or "..." in range_ or range_.startswith("-"):
             raise UsageError(f"{range_!r} is no range of commits: write two, as in main~5..main.", slug="commits")
         found = _commits("--first-parent", "--reverse", range_, "--")
         if not found:
