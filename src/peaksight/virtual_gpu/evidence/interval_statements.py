@@ -6,7 +6,7 @@ of which the only use is `vectors[::k]`.
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from peaksight.records import StatementFact
@@ -30,49 +30,50 @@ _VIEWS = {
 _MAX_TEXT = 80
 
 
-@dataclass(slots=True)
-class _Name:
-    """A local variable: the statements that assign it, and each use with the conditions and the subscript around it."""
+@dataclass(slots=True, eq=False)
+class _Variable:
+    """What a name stands for from one assignment to the next: its uses, with the conditions and subscript around."""
 
-    assigned: list[ast.Assign] = field(default_factory=list)
-    uses: list[tuple[ast.Name, list[ast.If], ast.Subscript | None]] = field(default_factory=list)
+    name: str
+    assigned: ast.Assign | None = None
+    uses: list[tuple[list[ast.If], ast.Subscript | None]] = field(default_factory=list)
 
 
 def works_before_intervals(file: ProbedFile) -> Iterator[StatementFact]:
     """One fact for each work of `file`."""
     for scope in [file.tree, *file.functions.values()]:
-        names = _Names(scope).found
-        for name, variable in names.items():
-            if len(variable.assigned) == 1:
-                yield from _of_condition(name, variable, names, scope, file)
-                yield from _of_slice(name, variable, names, scope, file)
+        variables = _Variables(scope)
+        for variable in variables.all:
+            yield from _of_condition(variable, variables, scope, file)
+            yield from _of_slice(variable, variables, scope, file)
 
 
 def _of_condition(
-    name: str, variable: _Name, names: Mapping[str, _Name], scope: Tree, file: ProbedFile
+    variable: _Variable, variables: "_Variables", scope: Tree, file: ProbedFile
 ) -> Iterator[StatementFact]:
-    (work,) = variable.assigned
-    intervals = [
-        next((test for test in tests if _is_interval(test.test, names)), None) for _, tests, _ in variable.uses
-    ]
+    """Where all uses are under an interval, and the name stands for nothing else."""
+    work = variable.assigned
+    if work is None or len(variables.by_name[variable.name]) != 1 or not _calls(work):
+        return
+    intervals = [variables.interval_in(tests) for tests, _ in variable.uses]
     before = [test for test in intervals if test is not None and test.lineno > work.lineno]
-    if intervals and len(before) == len(intervals) and _calls(work):
-        yield _fact("interval-after-work", name, work, before[0], f"if {ast.unparse(before[0].test)}", scope, file)
+    if intervals and len(before) == len(intervals):
+        text = f"if {ast.unparse(before[0].test)}"
+        yield _fact("interval-after-work", variable.name, work, before[0].lineno, text, scope, file)
 
 
-def _of_slice(
-    name: str, variable: _Name, names: Mapping[str, _Name], scope: Tree, file: ProbedFile
-) -> Iterator[StatementFact]:
-    subscript = variable.uses[0][2] if len(variable.uses) == 1 else None
+def _of_slice(variable: _Variable, variables: "_Variables", scope: Tree, file: ProbedFile) -> Iterator[StatementFact]:
+    """Where the only use is one of every so many."""
+    subscript = variable.uses[0][1] if len(variable.uses) == 1 else None
     step = _step_of(subscript) if subscript is not None else None
-    work = _work_behind(variable, names) if step is not None else None
+    work = variables.work_behind(variable) if step is not None else None
     if subscript is not None and work is not None:
         kind = "constant-slice-after-work" if isinstance(step, ast.Constant) else "slice-after-work"
-        yield _fact(kind, name, work, subscript, ast.unparse(subscript), scope, file)
+        yield _fact(kind, variable.name, work, subscript.lineno, ast.unparse(subscript), scope, file)
 
 
 def _fact(
-    kind: str, name: str, work: ast.Assign, use: ast.expr | ast.stmt, text: str, scope: Tree, file: ProbedFile
+    kind: str, name: str, work: ast.Assign, used_in: int, text: str, scope: Tree, file: ProbedFile
 ) -> StatementFact:
     function = scope.name if isinstance(scope, Function) else "<module>"
     return StatementFact(
@@ -83,27 +84,12 @@ def _fact(
         last_line=work.end_lineno or work.lineno,
         name=name,
         where=f"{file.name}:{function}",
-        used_at=f"{file.name}:{use.lineno}",
+        used_at=f"{file.name}:{used_in}",
         used_as=_short(text),
     )
 
 
-def _work_behind(variable: _Name, names: Mapping[str, _Name]) -> ast.Assign | None:
-    """The assignment that computes a variable, through views of others that have no other use; None if none calls."""
-    seen: list[_Name] = []
-    while variable not in seen and len(variable.assigned) == 1:
-        seen.append(variable)
-        work = variable.assigned[0]
-        source = _viewed(work.value)
-        if source is None:
-            return work if _calls(work) else None
-        if source not in names or len(names[source].uses) != 1:
-            return None
-        variable = names[source]
-    return None
-
-
-def _viewed(value: ast.expr) -> str | None:
+def _viewed(value: ast.expr) -> ast.Name | None:
     """The variable that an expression is a view of; None where it computes something."""
     while not isinstance(value, ast.Name):
         match value:
@@ -113,23 +99,11 @@ def _viewed(value: ast.expr) -> str | None:
                 value = inner
             case _:
                 return None
-    return value.id
+    return value
 
 
 def _calls(work: ast.Assign) -> bool:
     return any(isinstance(node, ast.Call) for node in ast.walk(work.value))
-
-
-def _is_interval(test: ast.expr, names: Mapping[str, _Name]) -> bool:
-    """Whether a condition is about a remainder, itself or by a variable that is."""
-    for node in ast.walk(test):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
-            return not isinstance(node.left, ast.Constant)
-        if isinstance(node, ast.Name) and node.id in names:
-            assigned = names[node.id].assigned
-            if any(isinstance(each, ast.Mod) for statement in assigned for each in ast.walk(statement.value)):
-                return True
-    return False
 
 
 def _step_of(subscript: ast.Subscript) -> ast.expr | None:
@@ -140,24 +114,59 @@ def _step_of(subscript: ast.Subscript) -> ast.expr | None:
     return None if is_plain else step
 
 
-class _Names(ast.NodeVisitor):
-    """The variables of one scope; functions inside it are part of it, as far as they use them."""
+class _Variables(ast.NodeVisitor):
+    """The variables of one scope, in the order of the text; functions inside it use them too."""
 
     def __init__(self, scope: Tree) -> None:
-        self.found: dict[str, _Name] = defaultdict(_Name)
+        self.by_name: dict[str, list[_Variable]] = defaultdict(list)
+        self._used: dict[ast.Name, _Variable] = {}
         self._tests: list[ast.If] = []
         self._subscript: ast.Subscript | None = None
         for statement in scope.body:
             self.visit(statement)
 
+    @property
+    def all(self) -> list[_Variable]:
+        return [variable for variables in self.by_name.values() for variable in variables]
+
+    def interval_in(self, tests: list[ast.If]) -> ast.If | None:
+        """The first of `tests` that is about a remainder, itself or by a variable that is."""
+        return next((test for test in tests if self._is_interval(test.test)), None)
+
+    def work_behind(self, variable: _Variable) -> ast.Assign | None:
+        """The assignment that computes it, through views of variables that have no other use; None if none calls."""
+        while variable.assigned is not None:
+            source = _viewed(variable.assigned.value)
+            if source is None:
+                return variable.assigned if _calls(variable.assigned) else None
+            variable = self._used[source]
+            if len(variable.uses) != 1:
+                return None
+        return None
+
+    def _is_interval(self, test: ast.expr) -> bool:
+        used = [self._used[node] for node in ast.walk(test) if isinstance(node, ast.Name) and node in self._used]
+        given = [variable.assigned.value for variable in used if variable.assigned is not None]
+        return any(isinstance(node, ast.Mod) for each in [test, *given] for node in ast.walk(each))
+
     def visit_Assign(self, node: ast.Assign) -> None:
+        self.visit(node.value)
         for target in node.targets:
             for each in target.elts if isinstance(target, ast.Tuple) else [target]:
                 if isinstance(each, ast.Name):
-                    self.found[each.id].assigned.append(node)
+                    self.by_name[each.id].append(_Variable(each.id, node))
                 else:
                     self.visit(each)
-        self.visit(node.value)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        """What it assigns is its own; what it uses, it may use at any time."""
+        for each in ast.walk(node):
+            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
+                for variable in self.by_name.get(each.id, ()):
+                    variable.uses.append(([], None))
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        """Its methods are scopes of their own."""
 
     def visit_If(self, node: ast.If) -> None:
         self.visit(node.test)
@@ -169,17 +178,23 @@ class _Names(ast.NodeVisitor):
             self.visit(statement)
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
-        if isinstance(node.value, ast.Name):
-            self._subscript = node
+        self._subscript = node
         self.visit(node.value)
         self._subscript = None
         self.visit(node.slice)
 
+    def generic_visit(self, node: ast.AST) -> None:
+        """Of `f(x)[::2]` the subscript is not one of x."""
+        self._subscript = None
+        super().generic_visit(node)
+
     def visit_Name(self, node: ast.Name) -> None:
+        known = self.by_name[node.id]
+        if not known or not isinstance(node.ctx, ast.Load):  # from before, of a loop, a `with` or an import
+            known.append(_Variable(node.id))
         if isinstance(node.ctx, ast.Load):
-            self.found[node.id].uses.append((node, list(self._tests), self._subscript))
-        elif isinstance(node.ctx, ast.Store):  # by a loop, a `with` or an import: not what is looked for
-            self.found[node.id].uses.append((node, [], None))
+            known[-1].uses.append((list(self._tests), self._subscript))
+            self._used[node] = known[-1]
 
 
 def _short(text: str) -> str:
