@@ -6,6 +6,7 @@ from typing import Literal
 # How many digests there are of a sample: those of many are added up, so that neither order nor grouping counts.
 DIGESTS = 2**128
 
+Masks = Literal["own", "mean", "uniform"]
 Outcome = Literal["stopped", "ended", "failed"]
 
 
@@ -14,7 +15,7 @@ class Job:
     """How a script is run for verification.
 
     `directory` receives the recording. `steps` is after how many optimizer steps the script is stopped. `double` runs
-    it in float64; with `draws` off each random mask of dropout is replaced by its mean. `weights` is the recording
+    it in float64. `masks` of dropout are its own, their mean, or made of `torch.rand`. `weights` is the recording
     whose initial weights, buffers and random state the run starts from, empty for its own. `nudge` moves the weights
     along a fixed direction by that fraction of their size, for the slope of the loss.
     """
@@ -22,7 +23,7 @@ class Job:
     directory: str
     steps: int
     double: bool = False
-    draws: bool = True
+    masks: Masks = "own"
     weights: str = ""
     nudge: float = 0.0
 

@@ -18,7 +18,7 @@ _DRAWN_LIKE = {_aten.randn_like, _aten.rand_like}
 
 
 class Arithmetic(TorchDispatchMode):
-    """What `Job.double` and `Job.draws` ask for.
+    """What `Job.double` and `Job.masks` ask for.
 
     An operator that meets float64 gets all its numbers as
     float64; a conversion of float64 to something narrower does not happen.
@@ -31,7 +31,7 @@ class Arithmetic(TorchDispatchMode):
         """Compute as `job` asks."""
         super().__init__()
         self._double = job.double
-        self._draws = job.draws
+        self._masks = job.masks
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
         """Answer one operator."""
@@ -53,18 +53,23 @@ class Arithmetic(TorchDispatchMode):
     def _bernoulli(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         """`bernoulli_(p)`: the mask of dropout on the CPU and of stochastic depth."""
         keep = args[1] if len(args) > 1 else kwargs.get("p", 0.5)
-        if isinstance(keep, float) and not self._draws:
+        if not isinstance(keep, float) or self._masks == "own":
+            return func(*args, **kwargs)
+        if self._masks == "mean":
             return args[0].fill_(keep)
-        return func(*args, **kwargs)
+        return args[0].copy_(torch.rand(args[0].shape, device=args[0].device) >= 1 - keep)
 
     def _native_dropout(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-        tensor, _, train = args
-        if self._draws or train is False:
+        tensor, rate, train = args
+        if self._masks == "own" or train is False:
             return func(*args, **kwargs)
-        return tensor.clone(), torch.ones_like(tensor, dtype=torch.bool)
+        if self._masks == "mean":
+            return tensor.clone(), torch.ones_like(tensor, dtype=torch.bool)
+        mask = torch.rand(tensor.shape, device=tensor.device) >= rate
+        return tensor * mask / (1 - rate), mask
 
     def _native_dropout_backward(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-        return func(*args, **kwargs) if self._draws else func(*args[:2], 1.0)
+        return func(*args[:2], 1.0) if self._masks == "mean" else func(*args, **kwargs)
 
 
 _MASKS: dict[Any, Callable[[Arithmetic, Any, tuple, dict[str, Any]], Any]] = {

@@ -37,7 +37,7 @@ def main(words: list[str]) -> int:
         sys.path[0] = os.path.dirname(os.path.realpath(target))
     try:
         with ExitStack() as stack:
-            if job.double or not job.draws:
+            if job.double or job.masks != "own":
                 stack.enter_context(Arithmetic(job))
             _run(target, is_module=is_module)
     except SystemExit as error:

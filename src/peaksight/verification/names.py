@@ -11,7 +11,7 @@ from peaksight.verification.torch_private import persistent_buffers
 
 
 class Names:
-    """Knows the parameters of all optimizers by name, and the models that they belong to."""
+    """Knows by name the parameters of all models that an optimizer trains, frozen ones too, and their buffers."""
 
     def __init__(self) -> None:
         """Start without any."""
@@ -20,13 +20,13 @@ class Names:
         self._roots: dict[str, nn.Module] = {}
 
     def add(self, parameters: Iterable[Tensor]) -> dict[str, Tensor]:
-        """Name those of `parameters` that have no name yet, and return them by name."""
+        """Name `parameters` that have no name yet and what else is in their models; return by name what is new."""
         wanted = {id(parameter): parameter for parameter in parameters if id(parameter) not in self._names}
         if not wanted:
             return {}
         before = set(self.parameters)
         for root in _roots_of(wanted):
-            self._add_root(root, wanted)
+            self._add_root(root)
         for number, parameter in enumerate(wanted.values()):
             if id(parameter) not in self._names:
                 self._call(f"parameter {len(self.parameters) + number}", parameter)
@@ -47,13 +47,14 @@ class Names:
         """The outermost modules."""
         yield from self._roots.values()
 
-    def _add_root(self, root: nn.Module, wanted: dict[int, Tensor]) -> None:
-        """Name what `root` holds of `wanted`; another model beside the first has its class in front."""
-        held = [(path, parameter) for path, parameter in root.named_parameters() if id(parameter) in wanted]
-        held = [(path, parameter) for path, parameter in held if id(parameter) not in self._names]
+    def _add_root(self, root: nn.Module) -> None:
+        """Name what `root` holds; another model beside the first has its class in front."""
+        held = [(path, each) for path, each in root.named_parameters() if id(each) not in self._names]
         if not held:
             return
-        prefix = "" if not self._roots else self._free_prefix(type(root).__name__)
+        prefix = next((prefix for prefix, known in self._roots.items() if known is root), None)
+        if prefix is None:
+            prefix = "" if not self._roots else self._free_prefix(type(root).__name__)
         self._roots[prefix] = root
         for path, parameter in held:
             self._call(prefix + plain_name(path), parameter)

@@ -1,9 +1,10 @@
 """Whether runs that differ differ by chance alone: other random masks, or a coarser rounding, of the same objective."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from peaksight.records.certificate import Judged, TensorDifference
+from peaksight.records.training import Masks
 from peaksight.verification.distances import Runs, differences
 from peaksight.verification.invariants import dropout_of, losses_of
 from peaksight.verification.judging import MARGIN, judge
@@ -37,19 +38,26 @@ def rounding_noise(plan: Plan, judged: Sequence[Judged]) -> Noise:
 
 
 def mask_noise(plan: Plan, known: Sequence[TensorDifference]) -> Noise:
-    """Both compute the same without random masks, and each one's gradient is that of its own loss with them."""
+    """Only their random masks are others: both compute the same without them, or with the same ones."""
     if plan.exact is None:
         return Noise(found="", reasons=())
     rates = [dropout_of(each.ranks) for each in plan.exact]
-    if not rates[0] or not rates[1]:
-        return Noise(found="", reasons=("only one of them has active dropout",) if any(rates) else ())
+    if not rates[0] and not rates[1]:
+        return Noise(found="", reasons=())
     if rates[0] != rates[1]:
-        return Noise(found="", reasons=(f"dropout differs: {_words(rates[0])} against {_words(rates[1])}",))
-    judged = judge(list(_without_draws(plan, known)))
-    worst = max(judged, key=lambda each: each.exact_excess)
-    if worst.exact_excess > 1:
-        return Noise(found="", reasons=(f"without dropout, {worst.tensor.name} still differs",))
+        return _by_uniform_masks(plan, known, rates)
+    still = _still_different(plan, known, "mean")
+    if still is not None:
+        return Noise(found="", reasons=(f"without dropout, {still} still differs",))
     return _by_slopes(plan)
+
+
+def _by_uniform_masks(plan: Plan, known: Sequence[TensorDifference], rates: Sequence[Mapping[float, int]]) -> Noise:
+    """A script may make its masks of `torch.rand` by itself: with the same numbers they are the same masks."""
+    if _still_different(plan, known, "uniform") is not None:
+        return Noise(found="", reasons=(f"dropout differs: {_words(rates[0])} against {_words(rates[1])}",))
+    reason = "in float64, with masks made of the same uniform numbers, both compute the same"
+    return Noise(found="other dropout masks", reasons=(reason,))
 
 
 def _by_slopes(plan: Plan) -> Noise:
@@ -81,15 +89,19 @@ def slope_error(plan: Plan, *, changed: bool) -> float | None:
     return abs(measured - slope) / max(abs(measured), abs(slope), 1e-300)
 
 
-def _without_draws(plan: Plan, known: Sequence[TensorDifference]) -> list[TensorDifference]:
-    """The runs without masks, held to the relative rounding of those with them."""
-    original, changed = plan.without_draws
+def _still_different(plan: Plan, known: Sequence[TensorDifference], masks: Masks) -> str | None:
+    """The tensor that is furthest off with `masks`, held to the relative rounding with their own; None for none."""
+    original, changed = plan.masked(masks)
     rounding = {(each.kind, each.name, each.step, each.rank): each for each in known}
-    return [
-        _held_to(each, rounding[key])
-        for each in differences(Runs(original=original, repeated=original, changed=changed))
-        if (key := (each.kind, each.name, each.step, each.rank)) in rounding
-    ]
+    judged = judge(
+        [
+            _held_to(each, rounding[key])
+            for each in differences(Runs(original=original, repeated=original, changed=changed))
+            if (key := (each.kind, each.name, each.step, each.rank)) in rounding
+        ]
+    )
+    worst = max(judged, key=lambda each: each.exact_excess)
+    return worst.tensor.name if worst.exact_excess > 1 else None
 
 
 def _held_to(each: TensorDifference, known: TensorDifference) -> TensorDifference:
@@ -103,5 +115,5 @@ def _held_to(each: TensorDifference, known: TensorDifference) -> TensorDifferenc
     )
 
 
-def _words(rates: dict[float, int]) -> str:
+def _words(rates: Mapping[float, int]) -> str:
     return ", ".join(f"{count} elements at {rate:g}" for rate, count in sorted(rates.items())) or "none"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from peaksight.errors import PeaksightError
 from peaksight.records import ScriptCommand
-from peaksight.records.training import Job
+from peaksight.records.training import Job, Masks
 from peaksight.verification.distances import Runs
 from peaksight.verification.runs import Recording
 
@@ -64,13 +64,13 @@ class Plan:
         """The original with initial weights moved by one rounding: what rounding can come to, without float64."""
         return self._run(self.original_command, "original, rounded", nudge=ROUNDING_NUDGE)
 
-    @cached_property
-    def without_draws(self) -> tuple[Recording, Recording]:
-        """Both in float64, each random mask replaced by its mean."""
-        return (
-            self._run(self.original_command, "original, float64, no dropout", double=True, draws=False),
-            self._run(self.changed_command, "changed, float64, no dropout", double=True, draws=False),
+    def masked(self, masks: Masks) -> tuple[Recording, Recording]:
+        """Both in float64, with other random masks than their own."""
+        original, changed = (
+            self._run(command, f"{name}, float64, {masks} masks", double=True, masks=masks)
+            for command, name in ((self.original_command, "original"), (self.changed_command, "changed"))
         )
+        return original, changed
 
     def nudged(self, *, changed: bool) -> tuple[Recording, Recording]:
         """One of them in float64 for one step, from weights moved forth and back."""
@@ -98,7 +98,7 @@ class Plan:
         *,
         weights: bool = True,
         double: bool = False,
-        draws: bool = True,
+        masks: Masks = "own",
         nudge: float = 0.0,
         steps: int = 0,
     ) -> Recording:
@@ -107,7 +107,7 @@ class Plan:
             directory=str(self.directory / name.replace(", ", "-").replace(" ", "-")),
             steps=steps or self.steps,
             double=double,
-            draws=draws,
+            masks=masks,
             weights=str(self.original.directory) if weights else "",
             nudge=nudge,
         )
