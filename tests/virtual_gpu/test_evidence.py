@@ -303,3 +303,22 @@ def test_a_line_that_empties_the_cache():
     (call,) = [call for call in gpu.ledger.calls if call.action is Action.EMPTY_CACHE]
 
     assert "test_evidence.py:" in call.what
+
+
+def one_evaluation():
+    """A function that calls a method with the name of a function that would look at its variables."""
+    layers = model()
+    layers.eval()
+    with torch.no_grad():
+        output = layers(batch())
+        layers(batch())
+    return output
+
+
+def test_a_method_called_eval_looks_at_no_variables():
+    """Its caller is looked at like any other."""
+    with h100() as gpu:
+        one_evaluation()
+    first, *_ = births_of(gpu, "aten::tanh")
+
+    assert names(gpu, births_of(gpu, "aten::addmm")[1]) == ["output"] and first.died

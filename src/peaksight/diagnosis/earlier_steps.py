@@ -1,52 +1,52 @@
-"""What steps before that of the peak have left behind, and who holds it."""
+"""Who holds what earlier steps have left behind."""
 
+import re
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from peaksight.diagnosis.evidence import Evidence
-from peaksight.records import Allocation, Category, Hold
+from peaksight.records import Allocation, Hold
 from peaksight.units import format_bytes
 
 NUM_NAMES = 3
-
-
-def kept_from_earlier_steps(evidence: Evidence) -> tuple[Allocation, ...]:
-    """The activations alive at the peak that a forward of an earlier step made."""
-    return tuple(
-        allocation
-        for allocation in evidence.live
-        if allocation.step < evidence.peak_step and evidence.category(allocation) is Category.ACTIVATION
-    )
-
-
-def outliving_their_step(evidence: Evidence) -> dict[Allocation, int]:
-    """Every activation of the run that outlives its step, with the last tick of that step: where it should have died.
-
-    What one step leaves is there in the peak of the next, in each of them: a cause is removed in all.
-    """
-    ends = {peaks.step: peaks.last_tick for peaks in evidence.capture.steps if peaks.complete}
-    return {
-        allocation: ends[allocation.step]
-        for allocation in evidence.capture.allocations
-        if _outlives(allocation, ends) and evidence.category(allocation) is Category.ACTIVATION
-    }
-
-
-def _outlives(allocation: Allocation, ends: Mapping[int, int]) -> bool:
-    end = ends.get(allocation.step)
-    return end is not None and (allocation.died is None or allocation.died > end)
+_INDEX = re.compile(r"\[\d+\]")
 
 
 def names_of(evidence: Evidence, allocations: Sequence[Allocation]) -> Iterator[str]:
-    """The names that hold most of `allocations`: "`losses[0]` in train.py:main holds 1.20 GiB by its graph"."""
+    """The names that hold most of `allocations`: "`losses[*]` in train.py:main holds 1.20 GiB by its graph"."""
     sizes: dict[tuple[str, str, bool], int] = defaultdict(int)
+    spelled: dict[str, set[str]] = defaultdict(set)
+    usual, looks = _usual_holds(evidence), sorted({(hold.step, hold.tick) for hold in evidence.capture.holds})
     for allocation in allocations:
-        if hold := last_hold(evidence, allocation):
-            sizes[hold.name, hold.where, hold.by_graph] += allocation.allocated_bytes
+        hold = last_hold(evidence, allocation)
+        if hold is None and not _was_looked_at(allocation, looks):
+            hold = usual.get(_place(allocation))
+        if hold is not None:
+            name = _INDEX.sub("[*]", hold.name)
+            spelled[name].add(hold.name)
+            sizes[name, hold.where, hold.by_graph] += allocation.allocated_bytes
     for (name, where, by_graph), size in sorted(sizes.items(), key=lambda item: -item[1])[:NUM_NAMES]:
-        yield f"`{name}` in {where} holds {format_bytes(size)}{' by its graph' if by_graph else ''}"
-    if allocations and not sizes and evidence.capture.observed:
+        shown = name if len(spelled[name]) > 1 else min(spelled[name])
+        yield f"`{shown}` in {where} holds {format_bytes(size)}{' by its graph' if by_graph else ''}"
+    if not sizes and any(_was_looked_at(allocation, looks) for allocation in allocations):
         yield "no variable of the running functions leads to it: a reference cycle, or an object that C++ holds"
+
+
+def _usual_holds(evidence: Evidence) -> dict[tuple[str, str, str], Hold]:
+    """By which name what was made at a place was held in a later step: not every step is looked at."""
+    holds = ((a, last_hold(evidence, a)) for a in evidence.capture.allocations if a.born in evidence.holds)
+    return {_place(a): hold for a, hold in holds if hold is not None and hold.step > a.step}
+
+
+def _was_looked_at(allocation: Allocation, looks: Sequence[tuple[int, int]]) -> bool:
+    """Whether one of `looks`, steps and ticks, came in a later step while `allocation` was alive."""
+    following = bisect_left(looks, (allocation.step + 1, 0))
+    return following < len(looks) and (allocation.died is None or looks[following][1] < allocation.died)
+
+
+def _place(allocation: Allocation) -> tuple[str, str, str]:
+    return allocation.source, allocation.module, allocation.op
 
 
 def last_hold(evidence: Evidence, allocation: Allocation) -> Hold | None:

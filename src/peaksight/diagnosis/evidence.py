@@ -1,5 +1,6 @@
 """What a rule looks at: one capture, who is alive at its peak and why, and what would be without them."""
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -53,6 +54,14 @@ class Evidence:
     def alive(self, tick: int) -> tuple[Allocation, ...]:
         """What is alive after `tick`."""
         return tuple(alive_at(self.capture, tick))
+
+    def born_between(self, first: int, end: int) -> tuple[Allocation, ...]:
+        """What was born at `first` or later, and before `end`."""
+        return self.capture.allocations[bisect_left(self._births, first) : bisect_left(self._births, end)]
+
+    @cached_property
+    def _births(self) -> list[int]:
+        return [allocation.born for allocation in self.capture.allocations]
 
     # What would be.
 

@@ -8,6 +8,8 @@ from peaksight.diagnosis.evidence import Evidence, total_bytes
 from peaksight.records import Allocation, Category, Phase, Role
 
 _OF_A_FORWARD = {Phase.FORWARD, Phase.EVALUATION}
+# The passes whose graphs can be alive: also one that records its own.
+_OF_GRAPHS = _OF_A_FORWARD | {Phase.BACKWARD}
 # A look keeps the names of the largest blocks only.
 NAMED_SHARE = 0.2
 
@@ -65,9 +67,12 @@ class Overdue:
 
     def _due(self, allocation: Allocation) -> int | None:
         """The tick at which `allocation` should have died; None where nothing tells."""
-        if allocation.phase not in _OF_A_FORWARD or allocation.role is not Role.UNMARKED:
+        if allocation.phase not in _OF_GRAPHS or allocation.role is not Role.UNMARKED:
             return None
-        if self._evidence.capture.observed and not allocation.backward and allocation.grad_enabled and self._calls:
+        if not allocation.grad_enabled and not allocation.saved_by:
+            return None
+        is_seen = self._evidence.capture.observed and bool(self._calls) and allocation.phase in _OF_A_FORWARD
+        if is_seen and not allocation.backward:
             return self._next_call(allocation, allocation.born)
         if self._evidence.category(allocation) is not Category.ACTIVATION:
             return None

@@ -1,9 +1,11 @@
 """By which names the script reaches its tensors: the variables of its running frames, and what they lead to."""
 
+import dis
 from collections import UserDict, deque
 from collections.abc import Iterator, Mapping
+from functools import cache
 from itertools import islice
-from types import FrameType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any, NamedTuple
 
 import torch
@@ -20,6 +22,7 @@ _PLAIN = (str, bytes, int, float, complex, bool, type(None), type, ModuleType, t
 _CONTAINERS: tuple[Any, ...] = (list, tuple, set, frozenset, deque)
 _OF_MODULE = {"_parameters", "_buffers"}
 # Frames of these say nothing of the script.
+_READS_GLOBAL = {"LOAD_GLOBAL", "LOAD_NAME"}
 _LOOKS_AT_LOCALS = {"locals", "vars", "eval", "exec"}
 _MACHINERY = ("torch/",)
 
@@ -51,9 +54,17 @@ def _where(frame: FrameType, lines: SourceLines) -> str:
     if is_ours(code.co_filename) or code.co_filename.startswith("<"):
         return ""
     installed = installed_name(code.co_filename)
-    if (installed is not None and installed.startswith(_MACHINERY)) or _LOOKS_AT_LOCALS.intersection(code.co_names):
+    if (installed is not None and installed.startswith(_MACHINERY)) or _looks_at_locals(code):
         return ""
     return f"{lines.name_of(code.co_filename)}:{code.co_name}"
+
+
+@cache
+def _looks_at_locals(code: CodeType) -> bool:
+    """Whether `code` calls a function that sees its variables; `model.eval()` is none."""
+    return not _LOOKS_AT_LOCALS.isdisjoint(code.co_names) and any(
+        step.opname in _READS_GLOBAL and step.argval in _LOOKS_AT_LOCALS for step in dis.get_instructions(code)
+    )
 
 
 class _Search:

@@ -1,0 +1,113 @@
+"""# A forward records a graph that no backward pass goes through
+
+## What it finds
+Calls of a model with autograd recording, after which no backward pass of the run uses anything that
+they saved: a teacher, an average of the weights, a reference or target model, or a validation without
+`torch.no_grad()`.
+
+## Why it costs memory
+With autograd recording each layer keeps what its gradient would need, until the result is let go.
+Without it, a forward holds the input and the output of one layer at a time. `model.eval()` changes
+what dropout and batch norm do, and records all the same; `.detach()` of the result comes too late.
+
+## Example
+```python
+teacher.eval()
+targets = teacher(x).detach()  # its activations were all there a moment ago
+
+with torch.no_grad():
+    targets = teacher(x)  # they never are
+```
+
+## Fixes
+- `with torch.no_grad():` or `torch.inference_mode()` around it: bitwise the same training.
+- `teacher.requires_grad_(False)`, where the inputs need no gradient either.
+
+## Known misses
+A forward of which only a part is used counts as used. Graphs that are kept over several calls are
+told by accumulated-graph, with what is kept beyond one.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import pairwise
+
+from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
+from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
+from peaksight.records import Allocation, Basis, CallFact, Effect, Finding, Fix, Role
+from peaksight.units import format_bytes
+
+# Without a graph a result lives until the next operator, or the one after it, has taken it.
+NUM_BIRTHS_ALIVE = 2
+
+
+def examine(evidence: Evidence) -> Answer:
+    """What calls save in vain."""
+    calls = list(_without_backward(evidence))
+    if not calls:
+        return Refuted("a backward pass uses something of every forward that autograd recorded")
+    saved_in_vain = {a: tick for call, _ in calls for a, tick in _saved_in(evidence, call)}
+    saved = evidence.saved_by_freeing(saved_in_vain)
+    if saved < NOTABLE_SHARE * evidence.peak_bytes:
+        return Refuted(f"without what {len(calls)} such forwards save the peak falls by {format_bytes(saved)} only")
+    held = [allocation for allocation in evidence.live if allocation in saved_in_vain]
+    modules = sorted({call.module for call, _ in calls})
+    return [
+        Finding(
+            rule=RULE.slug,
+            title=f"Forwards of {modules[0]} save {format_bytes(total_bytes(held))} for no backward pass",
+            bytes=saved,
+            evidence=(
+                *largest_lines(held),
+                f"autograd recorded {len(calls)} calls of {modules[0]}"
+                f"{' in eval mode' if not calls[0][0].training else ''}, and no backward pass used what they saved",
+            ),
+            fixes=(
+                Fix(
+                    kind="no-grad",
+                    text="with torch.no_grad(): around these calls",
+                    effect=Effect.BITWISE,
+                    saves_bytes=saved,
+                ),
+            ),
+            basis=Basis.LIFETIME,
+            at=main_line(held),
+        )
+    ]
+
+
+def _without_backward(evidence: Evidence) -> Iterator[tuple[CallFact, int]]:
+    """Recorded calls of whose blocks no backward pass used any, with the tick at which the next call begins.
+
+    What a run does after its last step may have had a backward pass to come.
+    """
+    last = max((fact.tick for fact in evidence.capture.backwards), default=0)
+    for call, following in pairwise([*evidence.capture.passes, None]):
+        end = following.first_tick if following is not None else (evidence.capture.allocations[-1].born + 1)
+        may_come = call.training and call.first_tick > last
+        if call.recorded and not may_come and not _is_used(evidence.born_between(call.first_tick, end)):
+            yield call, end
+
+
+def _is_used(allocations: tuple[Allocation, ...]) -> bool:
+    return any(a.backward and a.role is Role.UNMARKED for a in allocations)
+
+
+def _saved_in(evidence: Evidence, call: CallFact) -> Iterator[tuple[Allocation, int]]:
+    """What outlives `call` or is there at the peak inside of it, with the tick at which it would have gone without."""
+    births = evidence.born_between(call.first_tick, call.last_tick + 1)
+    peak = evidence.capture.peak_tick
+    looked_at = peak if call.first_tick <= peak <= call.last_tick else call.last_tick
+    ticks = [allocation.born for allocation in births]
+    for allocation in births[:-1]:
+        following = bisect_left(ticks, allocation.born) + NUM_BIRTHS_ALIVE
+        is_of_graph = allocation.grad_enabled and allocation.role is Role.UNMARKED
+        if is_of_graph and following < len(ticks) and _lives_to(allocation, max(ticks[following], looked_at)):
+            yield allocation, ticks[following] - 1
+
+
+def _lives_to(allocation: Allocation, tick: int) -> bool:
+    return allocation.died is None or allocation.died > tick
+
+
+RULE = Rule("forward-without-backward", examine, needs=(Need.OBSERVED, Need.BACKWARD))
