@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 
 from peaksight.diagnosis.evidence import Evidence
-from peaksight.records import Allocation, Phase
+from peaksight.records import Allocation, Phase, Role
 
 
 def held_as(evidence: Evidence, pattern: str) -> tuple[Allocation, ...]:
@@ -23,6 +23,19 @@ def without_names(evidence: Evidence, allocations: Iterable[Allocation]) -> dict
     long the operators that read it need it is not known.
     """
     return {a: _needed_until(evidence, a) if a.backward else a.born + 1 for a in allocations}
+
+
+def idle_in_backward(evidence: Evidence) -> dict[Allocation, int]:
+    """Results that have a name although no backward pass needs them, with the tick at which the next one begins."""
+    began = sorted(tick for step in evidence.capture.steps for tick in step.backward_began)
+    named = {hold.born for hold in evidence.capture.holds if not hold.by_graph}
+    results = (a for a in evidence.capture.allocations if a.born in named and _is_idle_result(a))
+    return {a: began[place] for a in results if (place := bisect_right(began, a.born)) < len(began)}
+
+
+def _is_idle_result(allocation: Allocation) -> bool:
+    is_result = allocation.phase is Phase.FORWARD and allocation.role is Role.UNMARKED
+    return is_result and allocation.grad_enabled and not allocation.backward
 
 
 def without_copies(evidence: Evidence, allocations: Iterable[Allocation]) -> dict[Allocation, int]:

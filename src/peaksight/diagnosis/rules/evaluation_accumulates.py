@@ -78,9 +78,10 @@ def _evaluations(evidence: Evidence) -> Iterator[tuple[Sequence[CallFact], int]]
     """
     runs = [(training, list(calls)) for training, calls in groupby(evidence.capture.passes, key=lambda c: c.training)]
     last = max((allocation.born for allocation in evidence.capture.allocations), default=0) + 1
-    for (training, calls), following in pairwise([*runs, None]):
+    ends = [*(calls[0].first_tick for _, calls in runs[1:]), last]
+    for (training, calls), end in zip(runs, ends, strict=False):
         if not training and len(calls) >= MIN_BATCHES:
-            yield calls, following[1][0].first_tick if following else last
+            yield calls, end
 
 
 def _collected(evidence: Evidence, calls: Sequence[CallFact], end: int) -> dict[Allocation, int]:
@@ -92,7 +93,7 @@ def _collected(evidence: Evidence, calls: Sequence[CallFact], end: int) -> dict[
             is_saved = calls[batch].recorded and allocation.grad_enabled
             if allocation.role in (Role.UNMARKED, Role.INPUT) and not is_saved:
                 by_place[_place(allocation)].append((batch, allocation))
-    kept = {}
+    kept: dict[Allocation, int] = {}
     for members in by_place.values():
         if _are_joined(members):
             kept |= {allocation: allocation.born for _, allocation in members}

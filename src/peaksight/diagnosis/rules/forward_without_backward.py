@@ -30,7 +30,6 @@ told by accumulated-graph, with what is kept beyond one.
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from itertools import pairwise
 
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
 from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
@@ -82,8 +81,9 @@ def _without_backward(evidence: Evidence) -> Iterator[tuple[CallFact, int]]:
     What a run does after its last step may have had a backward pass to come.
     """
     last = max((fact.tick for fact in evidence.capture.backwards), default=0)
-    for call, following in pairwise([*evidence.capture.passes, None]):
-        end = following.first_tick if following is not None else (evidence.capture.allocations[-1].born + 1)
+    calls = evidence.capture.passes
+    ends = [*(call.first_tick for call in calls[1:]), evidence.capture.allocations[-1].born + 1]
+    for call, end in zip(calls, ends, strict=False):
         may_come = call.training and call.first_tick > last
         if call.recorded and not may_come and not _is_used(evidence.born_between(call.first_tick, end)):
             yield call, end

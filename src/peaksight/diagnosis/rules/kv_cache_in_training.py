@@ -36,8 +36,8 @@ from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
 from peaksight.records import Allocation, Basis, Effect, Finding, Fix
 from peaksight.units import format_bytes
 
-# What transformers calls caches in its outputs and in the objects that hold them.
-NAMES = r"\bpast_key_values?\b|\b(key|value)_cache\b"
+# What transformers calls caches in its outputs and in the objects that hold them, and models written like GPT-2.
+NAMES = r"\bpast_key_values?\b|\b(key|value|kv)_cache\b|\b_?(layer_)?pasts?\b|\bpresents?\b"
 
 
 def examine(evidence: Evidence) -> Answer:

@@ -1,14 +1,15 @@
-"""# Hidden states or attentions are returned and kept
+"""# Outputs are kept longer than the backward pass needs them
 
 ## What it finds
-The output of the model has the hidden states or the attention maps of every layer, and the script
-holds it for longer than the backward pass needs them.
+The output of the model has the hidden states or the attention maps of every layer, or logits and
+copies of them have names, and the script holds them for longer than the backward pass needs them.
 
 ## Why it costs memory
 `output_hidden_states=True` and `output_attentions=True` put one tensor a layer into the output. As long
 as the output object lives, so do they: what autograd does not need is there in addition to the saved
 activations, and all of it is still there in the next forward, next to the new ones. With fused
-attention kernels there are no attention maps; asking for them makes the model write them out.
+attention kernels there are no attention maps; asking for them makes the model write them out. Logits
+over a large vocabulary can be larger than all the rest, and a loss may save another copy of them.
 
 ## Example
 ```python
@@ -19,7 +20,7 @@ for batch in loader:
 
 ## Fixes
 - Ask only for what is used, or take it and drop the output: `last = outputs.hidden_states[-1]`.
-- `del outputs` behind the backward pass.
+- `del outputs, logits` before the backward pass, or a function that returns the loss alone.
 
 ## Known misses
 An output that the script does not hold when a backward pass begins or a step ends is not seen. Tensors
@@ -27,32 +28,35 @@ are known by the names of transformers: `hidden_states`, `attentions`, and those
 `decoder_` or `cross_` in front.
 """
 
+from collections.abc import Iterator, Sequence
+
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
-from peaksight.diagnosis.named_outputs import held_as, without_names
+from peaksight.diagnosis.named_outputs import held_as, idle_in_backward, without_names
 from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
-from peaksight.records import Basis, Effect, Finding, Fix
+from peaksight.records import Allocation, Basis, Effect, Finding, Fix
 from peaksight.units import format_bytes
 
 # What transformers calls the tensors of all layers in its outputs.
+NUM_NAMES = 2
 NAMES = r"\b(\w+_)?(hidden_states|attentions)\["
 
 
 def examine(evidence: Evidence) -> Answer:
-    """Blocks that are members of such a tuple."""
-    kept = held_as(evidence, NAMES)
+    """Members of such a tuple, and named results that no backward pass needs."""
+    ends = idle_in_backward(evidence) | without_names(evidence, held_as(evidence, NAMES))
+    kept = tuple(ends)
     if not kept:
-        return Refuted("no hidden states or attentions are held when a backward pass begins or a step ends")
-    saved = evidence.saved_by_freeing(without_names(evidence, kept))
+        return Refuted("no outputs are held beyond their use when a backward pass begins or a step ends")
+    saved = evidence.saved_by_freeing(ends)
     if saved < NOTABLE_SHARE * evidence.peak_bytes:
-        return Refuted(f"the outputs of all layers that are held add {format_bytes(saved)} to the peak")
+        return Refuted(f"the outputs that are held beyond their use add {format_bytes(saved)} to the peak")
     live = [allocation for allocation in evidence.live if allocation in set(kept)]
-    hold = next(hold for hold in evidence.holds_of(kept) if not hold.by_graph)
     return [
         Finding(
             rule=RULE.slug,
-            title=f"Outputs of every layer are kept: {format_bytes(total_bytes(live))} of them at the peak",
+            title=f"Outputs are kept beyond their use: {format_bytes(total_bytes(live))} of them at the peak",
             bytes=saved,
-            evidence=(f"`{hold.name}` in {hold.where} is one of {len(kept)}", *largest_lines(live)),
+            evidence=(*_names(evidence, live), *largest_lines(live)),
             fixes=(
                 Fix(
                     kind="release-outputs",
@@ -65,6 +69,14 @@ def examine(evidence: Evidence) -> Answer:
             at=main_line(live),
         )
     ]
+
+
+def _names(evidence: Evidence, live: Sequence[Allocation]) -> Iterator[str]:
+    """The names of the largest, each once."""
+    largest = sorted(live, key=lambda allocation: -allocation.allocated_bytes)
+    holds = (hold for hold in evidence.holds_of(largest) if not hold.by_graph)
+    for name in list(dict.fromkeys(f"`{hold.name}` in {hold.where}" for hold in holds))[:NUM_NAMES]:
+        yield f"{name} holds one of {len(live)}"
 
 
 RULE = Rule("outputs-kept", examine, needs=(Need.OBSERVED, Need.BACKWARD), refines=("graph-kept",))
