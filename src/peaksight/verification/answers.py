@@ -52,9 +52,15 @@ def check_not_itself(plan: Plan) -> None:
     """VerificationError where both commands run the same code with the same arguments."""
     one, other = plan.original_command, plan.changed_command
     same_code = plan.original.ranks[0].sources == plan.changed.ranks[0].sources
-    if same_code and (one.args, one.environment, one.processes) == (other.args, other.environment, other.processes):
+    if same_code and _how(one) == _how(other):
         raise VerificationError(
             "No answer: both commands run the same code with the same arguments, so that they agree says nothing. "
             "Name the changed script, or the arguments that differ.",
             slug="same-command",
         )
+
+
+def _how(command: ScriptCommand) -> tuple:
+    """Everything but the code; where modules are looked for is part of the code."""
+    variables = {name: value for name, value in command.environment if name != "PYTHONPATH"}
+    return command.args, variables, command.processes
