@@ -14,8 +14,10 @@ class TensorDifference:
     All are Euclidean norms: `norm` of the original, `difference` to the changed run, `repeated` of the original to its
     repetition. Of the runs in float64: `original_error` is how far the original is from its own float64 run,
     `changed_error` how far the changed run is from its own, `exact_difference` how far the two float64 runs are apart.
-    None where there was no such run. `resolution` is the relative spacing of the dtype's numbers. `finite` is False
-    where the changed run has NaN or infinity.
+    `original_rounding` and `changed_rounding` are how far a number in the middle of the tensor is from its float64, in
+    relation to the root of the original's mean square: an optimizer may blow up the error of a few. None
+    where there was no such run. `resolution` is the relative spacing of the original's numbers. `finite` is False where
+    the changed run has NaN or infinity.
     """
 
     kind: Kind
@@ -31,6 +33,8 @@ class TensorDifference:
     original_error: float | None = None
     changed_error: float | None = None
     exact_difference: float | None = None
+    original_rounding: float | None = None
+    changed_rounding: float | None = None
 
     @property
     def relative(self) -> float:

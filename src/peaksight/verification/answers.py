@@ -48,16 +48,25 @@ def check_repeats(plan: Plan) -> None:
         )
 
 
-def check_not_itself(plan: Plan) -> None:
-    """VerificationError where both commands run the same code with the same arguments."""
-    one, other = plan.original_command, plan.changed_command
+def check_other_command(plan: Plan) -> None:
+    """VerificationError where both are one command, before anything runs."""
+    if plan.original_command == plan.changed_command:
+        raise _same_command()
+
+
+def check_other_code(plan: Plan) -> None:
+    """VerificationError where both commands ran the same code with the same arguments."""
     same_code = plan.original.ranks[0].sources == plan.changed.ranks[0].sources
-    if same_code and _how(one) == _how(other):
-        raise VerificationError(
-            "No answer: both commands run the same code with the same arguments, so that they agree says nothing. "
-            "Name the changed script, or the arguments that differ.",
-            slug="same-command",
-        )
+    if same_code and _how(plan.original_command) == _how(plan.changed_command):
+        raise _same_command()
+
+
+def _same_command() -> VerificationError:
+    return VerificationError(
+        "No answer: both commands run the same code with the same arguments, so that they agree says nothing. "
+        "Name the changed script, or the arguments that differ.",
+        slug="same-command",
+    )
 
 
 def _how(command: ScriptCommand) -> tuple:

@@ -77,11 +77,12 @@ def certify(plan: Plan) -> Certificate:
 
 def _check(plan: Plan) -> None:
     """Raise where no certificate can be given."""
+    answers.check_other_command(plan)
     answers.check_trained(plan.original, plan.original_command)
     answers.check_finite(plan.original, plan.original_command)
-    answers.check_repeats(plan)
     answers.check_trained(plan.changed, plan.changed_command)
-    answers.check_not_itself(plan)
+    answers.check_other_code(plan)
+    answers.check_repeats(plan)
 
 
 def _bitwise(plan: Plan) -> Decision:

@@ -89,6 +89,8 @@ def difference(kind: Kind, name: str, step: int, rank: int, five: Five) -> Tenso
             "original_error": _norm(original - one),
             "changed_error": _norm(changed - other),
             "exact_difference": _norm(other - one),
+            "original_rounding": _rounding(original - one, original),
+            "changed_rounding": _rounding(changed - other, original),
         }
     return TensorDifference(
         kind=kind,
@@ -98,7 +100,7 @@ def difference(kind: Kind, name: str, step: int, rank: int, five: Five) -> Tenso
         norm=_norm(original),
         difference=_norm(changed - original),
         repeated=_norm(five.repeated.double() - original),
-        resolution=max(_resolution(five.original), _resolution(five.changed)),
+        resolution=_resolution(five.original),
         bitwise=is_bitwise(five.original, five.changed),
         finite=bool(changed.isfinite().all()),
         **exact,
@@ -120,6 +122,13 @@ def _find(tensors: Tensors | None, kind: Kind, name: str) -> Tensor | None:
 
 def _norm(tensor: Tensor) -> float:
     return float(torch.linalg.vector_norm(tensor))
+
+
+def _rounding(errors: Tensor, values: Tensor) -> float:
+    """The error in the middle of those that are not zero, in relation to the size of the values."""
+    errors = errors[errors != 0].abs()
+    size = _norm(values) / max(values.numel(), 1) ** 0.5
+    return float(errors.median()) / size if errors.numel() and size else 0.0
 
 
 def _resolution(tensor: Tensor) -> float:

@@ -7,7 +7,7 @@ no part in that, except that it can only make it stricter: neither run may round
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from math import inf
+from math import inf, isnan
 from statistics import median
 
 from peaksight.records.certificate import Judged, TensorDifference
@@ -21,9 +21,10 @@ Differences = Sequence[TensorDifference]
 
 def judge(differences: Differences) -> list[Judged]:
     """Each tensor with its tolerance, and how often that it differs; over one is not rounding."""
-    typical = _typical(differences, lambda each: each.original_error)
-    typical_changed = _typical(differences, lambda each: each.changed_error)
-    return [_judge(each, typical[_group(each)], typical_changed[_group(each)]) for each in differences]
+    typical = _typical(differences, lambda each: (each.original_error or 0.0) / each.norm if each.norm else 0.0)
+    original = _typical(differences, lambda each: each.original_rounding or 0.0)
+    changed = _typical(differences, lambda each: each.changed_rounding or 0.0)
+    return [_judge(each, *(side[_group(each)] for side in (typical, original, changed))) for each in differences]
 
 
 def is_bitwise(differences: Iterable[TensorDifference]) -> bool:
@@ -31,27 +32,28 @@ def is_bitwise(differences: Iterable[TensorDifference]) -> bool:
     return all(each.bitwise for each in differences)
 
 
-def _judge(each: TensorDifference, typical: float, typical_changed: float) -> Judged:
+def _judge(each: TensorDifference, typical: float, original: float, changed: float) -> Judged:
+    """The last three are typical of the kind: the original's error, and the rounding of both."""
     tolerance = max(each.original_error or 0.0, each.repeated, typical * each.norm)
     if each.bitwise:
         return Judged(tensor=each, tolerance=tolerance, exact_excess=0.0, rounding_excess=0.0)
-    if not each.finite:
+    if not each.finite or isnan(each.changed_rounding or 0.0):
         return Judged(tensor=each, tolerance=tolerance, exact_excess=inf, rounding_excess=inf)
-    if each.exact_difference is None or each.changed_error is None or each.original_error is None:
+    if each.exact_difference is None or each.original_rounding is None or each.changed_rounding is None:
         excess = _ratio(each.difference, MARGIN * tolerance)
         return Judged(tensor=each, tolerance=tolerance, exact_excess=excess, rounding_excess=excess)
-    other = max(each.changed_error, typical_changed * each.norm)
-    rounding = max(_ratio(each.changed_error, MARGIN * tolerance), _ratio(each.original_error, MARGIN * other))
+    sides = max(each.original_rounding, original), max(each.changed_rounding, changed)
+    rounding = max(_ratio(sides[0], MARGIN * sides[1]), _ratio(sides[1], MARGIN * sides[0]))
     exact = _ratio(each.exact_difference, tolerance)
     return Judged(tensor=each, tolerance=tolerance, exact_excess=exact, rounding_excess=rounding)
 
 
-def _typical(differences: Differences, error: Callable[[TensorDifference], float | None]) -> dict[tuple, float]:
-    """The relative rounding error of a tensor in the middle of its kind and step, at least half its dtype's spacing."""
+def _typical(differences: Differences, error: Callable[[TensorDifference], float]) -> dict[tuple, float]:
+    """The relative error of a tensor in the middle of its kind and step, at least half its dtype's spacing."""
     errors = defaultdict(list)
     for each in differences:
-        errors[_group(each)].append(max((error(each) or 0.0) / each.norm if each.norm else 0.0, each.resolution / 2))
-    return defaultdict(float, {group: median(values) for group, values in errors.items()})
+        errors[_group(each)].append(max(error(each), each.resolution / 2))
+    return {group: median(values) for group, values in errors.items()}
 
 
 def _group(each: TensorDifference) -> tuple[str, int]:

@@ -26,13 +26,14 @@ def rounding_noise(plan: Plan, judged: Sequence[Judged]) -> Noise:
     """Both compute the same in float64, and one of them rounds more coarsely."""
     casts = {step.autocast for run in plan.changed.ranks for step in run.steps} - {""}
     name = f"rounding of {', '.join(sorted(casts))} autocast" if casts else "coarser rounding"
-    worst = max(judged, key=lambda each: each.rounding_excess).tensor
+    worst = max(judged, key=lambda each: each.rounding_excess)
+    times = MARGIN * worst.rounding_excess
     return Noise(
         found=name,
         reasons=(
             "in float64 both compute the same",
-            f"{worst.name} differs by {worst.relative:.1e} of its norm, more than {MARGIN:.0f} times the rounding of "
-            "the other run",
+            f"the {worst.tensor.kind} of {worst.tensor.name} is rounded {times:.0f} times as coarsely by one of them, "
+            f"where other kernels and orders of a sum are within {MARGIN:.0f}",
         ),
     )
 
@@ -111,7 +112,8 @@ def _held_to(each: TensorDifference, known: TensorDifference) -> TensorDifferenc
         resolution=known.resolution,
         exact_difference=each.difference,
         original_error=(known.original_error or 0.0) * scale,
-        changed_error=(known.changed_error or 0.0) * scale,
+        original_rounding=known.original_rounding,
+        changed_rounding=known.changed_rounding,
     )
 
 

@@ -1,0 +1,74 @@
+"""`peaksight verify` runs two scripts, and says whether they train the same model."""
+
+import json
+import subprocess
+
+import pytest
+
+pytestmark = pytest.mark.torch
+
+SCRIPT = """
+import sys
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 2))
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+data = torch.randn(2, 8, 8)
+for batch in data:
+    parts = batch.chunk(2 if "parts" in sys.argv else 1)
+    for part in parts:
+        hidden = checkpoint(model[:2], part, use_reentrant=False) if "checkpoint" in sys.argv else model[:2](part)
+        loss = model[2:](hidden).square().mean()
+        (loss if "whole" in sys.argv else loss / len(parts)).backward()
+        if "fails" in sys.argv:
+            raise RuntimeError("the disk is full")
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+@pytest.fixture
+def verify(peaksight, tmp_path):
+    """The exit code, and the certificate as JSON or the message."""
+    (tmp_path / "train.py").write_text(SCRIPT)
+
+    def run(against, changed):
+        done = peaksight("verify", "--json", "-", "--against", against, *changed.split())
+        return done.returncode, json.loads(done.stdout) if done.stdout else done.stderr
+
+    return run
+
+
+def test_the_same_bits(verify):
+    """Checkpointing computes the same twice."""
+    code, certificate = verify("train.py", "train.py checkpoint")
+
+    assert (0, "bitwise") == (code, certificate["verdict"])
+    assert certificate["worst"] is None
+
+
+def test_a_revision_that_trained_something_else(verify, tmp_path):
+    """The certificate names the tensor that is furthest off, and what was exercised."""
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "before"]):
+        subprocess.run([*git, *words], cwd=tmp_path, check=True)
+    (tmp_path / "train.py").write_text(SCRIPT.replace("loss / len(parts)", "loss"))
+    code, certificate = verify("HEAD", "train.py parts")
+
+    assert (1, "different") == (code, certificate["verdict"])
+    assert "gradient" == certificate["worst"]["kind"]
+    assert certificate["smallest_caught"] < 1e-5
+    exercised = {each["name"] for each in certificate["mechanisms"] if each["original"] or each["changed"]}
+    assert {"accumulation of two or more"} == exercised
+
+
+@pytest.mark.parametrize("changed, slug", [("train.py", "same-command"), ("train.py fails", "run-failed")])
+def test_no_answer(verify, changed, slug):
+    """Never the same, where nothing was compared."""
+    code, message = verify("train.py", changed)
+
+    assert 2 == code
+    assert f"#{slug}" in message
