@@ -1,7 +1,7 @@
 """What the peak would be if some blocks had not been there, or had been given back earlier."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 
 from peaksight.records import Allocation, Capture
@@ -15,6 +15,7 @@ class Lifetimes:
 
     def __init__(self, capture: Capture) -> None:
         """The births, in the order of their ticks, with what was allocated right after each."""
+        self._allocations = capture.allocations
         self._births = [allocation.born for allocation in capture.allocations]
         deaths = sorted((a.died, -a.allocated_bytes) for a in capture.allocations if a.died is not None)
         births = [(a.born, a.allocated_bytes) for a in capture.allocations]
@@ -22,6 +23,18 @@ class Lifetimes:
         levels = dict(zip((tick for tick, _ in events), accumulate(size for _, size in events), strict=True))
         self._levels = [levels[tick] for tick in self._births]
         self.peak_bytes = max(self._levels, default=0)
+
+    @property
+    def levels(self) -> Iterator[tuple[Allocation, int]]:
+        """Each allocation, with what was allocated right after it."""
+        return zip(self._allocations, self._levels, strict=True)
+
+    def with_sizes(self, sizes: Mapping[Allocation, int]) -> int:
+        """The peak in bytes if each allocation of `sizes` had only so many there."""
+        changes = [0] * (len(self._births) + 1)
+        for allocation, size in sizes.items():
+            self._change(changes, allocation, allocation.born, size - allocation.allocated_bytes)
+        return self._highest(changes)
 
     def without(self, allocations: Iterable[Allocation]) -> int:
         """The peak in bytes if `allocations` had never been made."""
@@ -35,8 +48,15 @@ class Lifetimes:
         """The peak if each allocation were gone from its tick in `ends` on."""
         changes = [0] * (len(self._births) + 1)
         for allocation, end in ends.items():
-            changes[bisect_left(self._births, end)] -= allocation.allocated_bytes
-            if allocation.died is not None:
-                changes[bisect_left(self._births, allocation.died)] += allocation.allocated_bytes
+            self._change(changes, allocation, end, -allocation.allocated_bytes)
+        return self._highest(changes)
+
+    def _change(self, changes: list[int], allocation: Allocation, since: int, num_bytes: int) -> None:
+        """Add `num_bytes` to what is allocated from the tick `since` to the end of `allocation`."""
+        changes[bisect_left(self._births, since)] += num_bytes
+        if allocation.died is not None:
+            changes[bisect_left(self._births, allocation.died)] -= num_bytes
+
+    def _highest(self, changes: list[int]) -> int:
         pairs = zip(self._levels, accumulate(changes), strict=False)
         return max((level + change for level, change in pairs), default=0)

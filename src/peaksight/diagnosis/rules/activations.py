@@ -1,0 +1,113 @@
+"""# Activations of one batch are most of the peak
+
+## What it finds
+What the forward saves for the backward of the same step holds most of the peak, beside what a more
+specific rule names: scores of attention (materialised-attention), logits (logits-unsupervised),
+what earlier steps left (graph-kept, accumulated-graph). It is the plain cause: the batch, the
+length or the resolution is too large for the card.
+
+## Why it costs memory
+The backward of an operator needs its inputs or outputs, so that every layer keeps some tensors of the
+size batch x length x width until the backward comes to it. They grow with each of the three, and
+all of them are there at once when the backward begins.
+
+## Example
+```python
+loss = model(batch).loss  # 12 layers x some 16 tensors of float32[8, 1024, 768] each
+loss.backward()  # frees them one by one
+```
+
+## Fixes
+- Checkpoint each block (`torch.utils.checkpoint`, `model.gradient_checkpointing_enable()`): only
+  its input stays, and it is computed again in the backward. Bitwise the same, about a third slower.
+- A smaller batch with gradient accumulation: up to rounding the same where the loss is a mean over
+  equally many elements and no layer looks across the batch (BatchNorm does).
+- Autocast to bfloat16: half of what is saved in float32.
+- Shorter sequences or a lower resolution change the training.
+
+## Known misses
+Blocks are told by numbered module paths (`layers.3`): a model without them gets no estimate for
+checkpointing. It takes the output of each block as what stays, and one block as what is recomputed.
+"""
+
+from collections.abc import Iterable
+
+from peaksight.diagnosis.attention import attention_calls, blocks_of
+from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
+from peaksight.diagnosis.input_dependent import saved_in_own_step
+from peaksight.diagnosis.module_blocks import blocks_of_modules
+from peaksight.diagnosis.rule import Answer, Need, Refuted, Rule
+from peaksight.records import Allocation, Basis, Effect, Finding, Fix
+from peaksight.units import format_bytes
+
+# From here on they are what the peak is about.
+DOMINATING_SHARE = 0.3
+
+
+def examine(evidence: Evidence) -> Answer:
+    """What the step of the peak saved for its own backward, less what specific rules name."""
+    named = blocks_of(evidence, tuple(attention_calls(evidence)))
+    saved = [a for a in evidence.capture.allocations if a not in named and saved_in_own_step(evidence, a)]
+    of_run = frozenset(saved)
+    held = [a for a in evidence.live if a.step == evidence.peak_step and a in of_run]
+    if total_bytes(held) < DOMINATING_SHARE * evidence.peak_bytes:
+        return Refuted(f"activations of one step, beside what other rules name, hold {_share(evidence, held)}")
+    return [
+        Finding(
+            rule=RULE.slug,
+            title=f"Activations of one batch hold {_share(evidence, held)}",
+            bytes=evidence.saved_without(saved),
+            evidence=(*largest_lines(held), *_by_block(held)),
+            fixes=_fixes(evidence, saved, held),
+            basis=Basis.LIFETIME,
+            at=main_line(held),
+        )
+    ]
+
+
+def _share(evidence: Evidence, held: Iterable[Allocation]) -> str:
+    return evidence.share(total_bytes(held))
+
+
+def _by_block(held: Iterable[Allocation]) -> tuple[str, ...]:
+    blocks = blocks_of_modules(held)
+    if not blocks:
+        return ()
+    largest = max(blocks, key=lambda name: total_bytes(blocks[name]))
+    in_all = format_bytes(sum(map(total_bytes, blocks.values())))
+    return (
+        f"{in_all} are in {len(blocks)} blocks, the largest is {largest}: {format_bytes(total_bytes(blocks[largest]))}",
+    )
+
+
+def _fixes(evidence: Evidence, saved: list[Allocation], held: list[Allocation]) -> tuple[Fix, ...]:
+    smaller = Fix(
+        kind="smaller-batch",
+        text="A smaller batch with gradient accumulation.",
+        effect=Effect.ROUNDING,
+        saves_bytes=None,
+    )
+    blocks = blocks_of_modules(held)
+    if not blocks:
+        return (smaller,)
+    checkpointing = Fix(
+        kind="activation-checkpointing",
+        text=f"Checkpoint each of the {len(blocks)} blocks such as {min(blocks)}.",
+        effect=Effect.BITWISE,
+        saves_bytes=evidence.saved_without(_recomputed(saved)),
+    )
+    return checkpointing, smaller
+
+
+def _recomputed(saved: list[Allocation]) -> set[Allocation]:
+    """What checkpointing of blocks would not keep: all but their outputs, and but the largest block of each step."""
+    gone: set[Allocation] = set()
+    for step in {allocation.step for allocation in saved}:
+        blocks = blocks_of_modules(allocation for allocation in saved if allocation.step == step)
+        largest = max(blocks, key=lambda name: total_bytes(blocks[name]), default="")
+        for name, members in blocks.items():
+            gone |= set(members if name != largest else ()) - {max(members, key=lambda a: a.born)}
+    return gone
+
+
+RULE = Rule("activations", examine, needs=(Need.BACKWARD,), is_general=True)
