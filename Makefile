@@ -54,6 +54,10 @@ peers: .venv-peers/dev  ## Ask four other tools about the same workloads in the 
 operators: .venv/dev  ## Compare single operators with what they took on a GPU; writes docs/operators.md
 	$(BIN)/python -m benchmarks.operators publish
 
+.PHONY: controls
+controls: .venv/dev  ## Verify pairs of scripts whose verdict is known; writes docs/controls.md
+	$(BIN)/python -m benchmarks.controls $(ARGS)
+
 .PHONY: bench
 bench: .venv/dev  ## Measure what a simulated run costs: time and host memory
 	$(BIN)/python -m benchmarks.bench $(ARGS)

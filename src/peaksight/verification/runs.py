@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ _OF_RANKS |= {"WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE", "ROLE_WORLD_
 _ENVIRONMENT = {"PYTHONHASHSEED": "0", "CUBLAS_WORKSPACE_CONFIG": ":4096:8", "WANDB_MODE": "disabled"}
 
 Tensors = dict[str, dict[str, torch.Tensor]]
+# Runs the words of a process in an environment, what it prints going to a file, and returns its exit code.
+Start = Callable[[Sequence[str], Mapping[str, str], Path], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,30 +41,26 @@ class Recording:
         return torch.load(self.directory / f"rank{self.ranks[rank].rank}" / f"step{step}.pt", mmap=True)
 
 
-def record(command: ScriptCommand, job: Job, *, timeout_s: float | None = None) -> Recording:
-    """Run `command` as `job` says.
+def record(command: ScriptCommand, job: Job, *, start: Start | None = None) -> Recording:
+    """Run `command` as `job` says; `start` stands for `start_process`.
 
     Raises:
-        ScriptError: the script failed, hung for `timeout_s`, or trained nothing.
+        ScriptError: the script failed, or trained nothing.
     """
     directory = Path(job.directory)
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "job.json").write_bytes(encode_json(job))
     log = directory / "log.txt"
+    code = (start or start_process)(_words(command), _environment(command, directory), log)
+    return _read(command, directory, code, log)
+
+
+def start_process(words: Sequence[str], environment: Mapping[str, str], log: Path) -> int:
+    """Run `words`, write what they print to `log`, and return the exit code."""
     with log.open("wb") as file:
-        try:
-            done = subprocess.run(
-                _words(command),
-                env=_environment(command, directory),
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=file,
-                timeout=timeout_s,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise _failed(command, f"it did not end in {timeout_s:.0f} s", log) from error
-    return _read(command, directory, done.returncode, log)
+        return subprocess.run(
+            words, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file, check=False
+        ).returncode
 
 
 def _words(command: ScriptCommand) -> list[str]:
