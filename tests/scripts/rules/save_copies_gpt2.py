@@ -11,7 +11,9 @@ parser.add_argument("--near-miss", action="store_true")
 parser.add_argument("--fixed", action="store_true")
 args = parser.parse_args()
 
-model = GPT2LMHeadModel(GPT2Config(n_embd=1024, n_layer=3, n_head=16, vocab_size=8192, use_cache=False)).cuda()
+model = GPT2LMHeadModel(
+    GPT2Config(n_embd=1024, n_layer=3, n_head=16, vocab_size=8192, use_cache=False, tie_word_embeddings=False)
+).cuda()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 best = None
 
