@@ -25,6 +25,7 @@ TEXTS = {
     "worst-batch": "--worst-batch: {names}",
     "one-rank": "{names} processes were asked for and rank 0 of a world of one was simulated: communication buffers, "
     "and what sharding saves, are not counted",
+    "after-training": "what follows the training: the script failed there with code {names}, and was stopped",
     "communicator": "communicators of NCCL, outside PyTorch",
     "bucket-release": "the first buckets of DistributedDataParallel, which may be alive until the second backward pass",
     "missing-weights": "weights that are not in the local cache, done without: {names}",

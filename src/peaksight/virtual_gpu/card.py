@@ -49,7 +49,7 @@ from peaksight.virtual_gpu.training.stopping import StopRule
 from peaksight.virtual_gpu.training.training_loop import TrainingLoop
 from peaksight.virtual_gpu.training.trials import is_trial
 from peaksight.virtual_gpu.training.worst_batch import WorstBatches
-from peaksight.virtual_gpu.unreached import Lookout
+from peaksight.virtual_gpu.unreached import Lookout, is_last_round
 from peaksight.virtual_gpu.weights import loading, pretrained, safetensors_files, saving
 
 # Without a limit a search for the largest batch size does not end: this many times the card is enough to see.
@@ -97,6 +97,7 @@ class VirtualGpu:
             StopRule(max_steps, max_trial_bytes=MAX_TRIAL_CARDS * room.card.total_bytes),
             on_step_end=self._end_step,
             on_trial=self._end_trial,
+            is_last_round=is_last_round,
         )
         self.witness = Witness(self.devices, self.loop, self._lines)
         self._roles = Roles(self.devices, self.loop)

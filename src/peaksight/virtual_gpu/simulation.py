@@ -73,6 +73,9 @@ def simulate(
         _explain(ending, scratch, gpu.approximations.first_place("values"))
     gpu.witness.run_ended(lookout.files)
     fatal = gpu.failures.ending(ending.error, ending.exit_code, gpu.devices.num_births)
+    if finished == "failed" and fatal is None and gpu.loop.is_over:
+        gpu.approximations.note("after-training", str(ending.exit_code))
+        finished, ending = "steady", Ending(exit_code=0)
     captures = tuple(
         replace(
             _capture(command, gpu, ledger, finished=finished, exit_code=ending.exit_code, fatal=fatal),

@@ -8,6 +8,8 @@ STEADY_WITHIN_BYTES = MIB
 # Of steps that may belong to a search for a batch size, which tries each size for a few.
 MIN_ALIKE_TRIALS = 10
 MAX_TRIALS = 100
+# Forward passes after the last step of a training that has become steady.
+MAX_CALLS_AFTER = 100
 
 
 class StopSimulation(BaseException):

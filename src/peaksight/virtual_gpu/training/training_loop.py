@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 from peaksight.records import Phase
 from peaksight.virtual_gpu.training.passes import Passes
-from peaksight.virtual_gpu.training.stopping import MIN_STEPS, StopRule, StopSimulation
+from peaksight.virtual_gpu.training.stopping import MAX_CALLS_AFTER, MIN_STEPS, StopRule, StopSimulation
 from peaksight.virtual_gpu.training.trials import is_trial, may_be_trial
 
 
@@ -35,12 +35,25 @@ class TrainingLoop:
     A step is one pass in which every optimizer has stepped (`Passes`). `on_step_end(step)` is called at its end and
     returns the peak allocated bytes of the step; `stop_rule` says whether the run stops then. What a search for a
     batch size tries is no step: `on_trial` is called when an optimizer stepped in it.
+
+    At the steady state of a training that `is_last_round` says is over anyway, the script goes on to what follows its
+    loop: `is_over` is True from there on.
     """
 
-    def __init__(self, stop_rule: StopRule, *, on_step_end: Callable[[int], int], on_trial: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        stop_rule: StopRule,
+        *,
+        on_step_end: Callable[[int], int],
+        on_trial: Callable[[], None],
+        is_last_round: Callable[[], bool] = lambda: False,
+    ) -> None:
         """Start in step 1, phase init."""
         self.step = 1
         self.is_followed = True
+        self.is_over = False
+        self._num_calls_after = 0
+        self._is_last_round = is_last_round
         self.modules = ModuleTree()
         self._stop_rule = stop_rule
         self._on_step_end = on_step_end
@@ -100,6 +113,7 @@ class TrainingLoop:
     def running(self, module: Any) -> Iterator[None]:
         """`module` is running its forward."""
         if not self._running:
+            self._root_called()
             self.modules.path_of(module)
         self._has_run_forward = True
         self._running.append(module)
@@ -125,9 +139,17 @@ class TrainingLoop:
         """Whether the running code may be a search for a batch size that has tried some with success."""
         return self._stop_rule.num_trials >= MIN_STEPS and may_be_trial()
 
+    def _root_called(self) -> None:
+        """A forward pass begins; what follows the training has shown enough after `MAX_CALLS_AFTER` of them."""
+        if self.is_over:
+            self._num_calls_after += 1
+            if self._num_calls_after > MAX_CALLS_AFTER:
+                raise StopSimulation("steady")
+
     def _end_step(self) -> None:
         peak_bytes = self._on_step_end(self.step)
         reason = self._stop_rule.reason_to_stop(peak_bytes, may_be_trial=may_be_trial())
-        if reason:
+        self.is_over = reason == "steady" and not self.is_over and self._is_last_round()
+        if reason and not self.is_over:
             raise StopSimulation(reason)
         self.step += 1

@@ -122,13 +122,14 @@ def _ends_loop(attempt: ast.Try) -> bool:
 def _function_of(code: CodeType) -> _Function:
     """Read from the source: that of the module for its own code."""
     function = _Function()
-    tree = _tree(code.co_filename)
+    tree = tree_of(code.co_filename)
     if tree is not None:
-        function.add(tree.body if code.co_name == "<module>" else _body_of(tree, code))
+        function.add(tree.body if code.co_name == "<module>" else body_of(tree, code))
     return function
 
 
-def _body_of(tree: ast.Module, code: CodeType) -> list[ast.stmt]:
+def body_of(tree: ast.Module, code: CodeType) -> list[ast.stmt]:
+    """The statements of the function in `tree` that has `code`; none of a lambda or a comprehension."""
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == code.co_name:
             first = node.decorator_list[0].lineno if node.decorator_list else node.lineno
@@ -138,7 +139,8 @@ def _body_of(tree: ast.Module, code: CodeType) -> list[ast.stmt]:
 
 
 @cache
-def _tree(filename: str) -> ast.Module | None:
+def tree_of(filename: str) -> ast.Module | None:
+    """The source in `filename`, None where it cannot be read as Python."""
     try:
         return ast.parse("".join(linecache.getlines(filename)))
     except SyntaxError:

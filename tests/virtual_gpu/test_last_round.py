@@ -1,0 +1,144 @@
+"""What follows a training that is over at its steady state is run, too."""
+
+import pytest
+import torch
+from torch import nn
+
+from peaksight.virtual_gpu.training.stopping import MAX_CALLS_AFTER, StopSimulation
+from peaksight.virtual_gpu.unreached import is_last_round
+
+from .cards import h100
+
+pytestmark = pytest.mark.torch
+
+
+class Settings:
+    """As a parser gives them."""
+
+    epochs = 2
+    accumulate = 3
+    names = ("a", "b", "c")
+
+
+def in_every_round(loop):
+    """What `is_last_round` answers in each round of `loop`, which calls what it is given."""
+    answers = []
+    loop(lambda: answers.append(is_last_round()))
+    return answers
+
+
+def numbers(step):
+    for _step in range(1, 4):
+        step()
+
+
+def nested(step):
+    settings, batches = Settings(), [1, 2]
+    for _epoch in range(settings.epochs):
+        for _index, _batch in enumerate(batches):
+            step()
+
+
+def computed(step):
+    settings = Settings()
+    for _number in range(settings.accumulate * 2 - len(settings.names)):
+        step()
+
+
+def unknown(step):
+    for _number in range(int("2")):
+        step()
+
+
+def bars(step):
+    tqdm = iter  # what a bar does beside showing itself
+    for _number in tqdm(range(2)):
+        step()
+
+
+def batches_of_a_loader(step):
+    loader = torch.utils.data.DataLoader([1, 2, 3, 4], batch_size=2)
+    for _index, _batch in enumerate(loader, 5):
+        step()
+
+
+def until_it_is_enough(step):
+    done = 0
+    while done < 2:
+        done += 1
+        step()
+
+
+def an_iterator(step):
+    for _batch in iter([1, 2]):
+        step()
+
+
+def a_comprehension(step):
+    [step() for _ in range(2)]
+
+
+def nothing_around(step):
+    step()
+
+
+@pytest.mark.parametrize(
+    ("loop", "answers"),
+    [
+        (numbers, [False, False, True]),
+        (nested, [False, False, False, True]),
+        (bars, [False, True]),
+        (batches_of_a_loader, [False, True]),
+        (until_it_is_enough, [False, False]),
+        (an_iterator, [False, False]),
+        (a_comprehension, [False, False]),
+        (nothing_around, [True]),
+        (computed, [False, False, True]),
+        (unknown, [False, False]),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_the_last_round(loop, answers):
+    """Only where variables and lengths tell: none of these calls is made to find out."""
+    assert in_every_round(loop) == answers
+
+
+def train(after, steps=3):
+    """Three steps, and `after`, on a card that stops at the steady state."""
+    with h100(max_steps=None) as gpu:
+        model = nn.Linear(64, 64).cuda()
+        optimizer = torch.optim.AdamW(model.parameters())
+        for _step in range(steps):
+            model(torch.randn(2, 64, device="cuda")).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        after(model)
+    return gpu
+
+
+def test_what_follows_the_last_step_is_in_the_peak():
+    """The evaluation takes more than the training."""
+    gpu = train(lambda model: model(torch.randn(100_000, 64, device="cuda")))
+
+    assert gpu.ledger.peaks.allocated_bytes > 100_000 * 64 * 4
+    assert [step.complete for step in gpu.ledger.steps] == [True, True, True, False]
+
+
+def test_a_training_that_goes_on_is_stopped():
+    """There is no end in sight."""
+    with pytest.raises(StopSimulation, match="steady"):
+        train(lambda model: None, steps=50)
+
+
+def test_what_follows_is_stopped_at_last():
+    """An evaluation that waits for a value which never comes."""
+
+    def wait(model):
+        while True:
+            model(torch.randn(2, 64, device="cuda"))
+            calls.append(1)
+
+    calls = []
+    with pytest.raises(StopSimulation, match="steady"):
+        train(wait)
+    assert len(calls) == MAX_CALLS_AFTER
