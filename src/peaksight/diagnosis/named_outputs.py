@@ -7,6 +7,9 @@ from collections.abc import Iterable
 from peaksight.diagnosis.evidence import Evidence
 from peaksight.records import Allocation, Phase, Role
 
+# What transformers calls caches in its outputs and in the objects that hold them, and models written like GPT-2.
+CACHE_NAMES = r"\bpast_key_values?\b|\b(key|value|kv)_cache\b|\b_?(layer_)?pasts?\b|\bpresents?\b"
+
 
 def held_as(evidence: Evidence, pattern: str) -> tuple[Allocation, ...]:
     """The allocations of the run that were reached by a name in which the regular expression `pattern` is found."""
@@ -26,9 +29,13 @@ def without_names(evidence: Evidence, allocations: Iterable[Allocation]) -> dict
 
 
 def idle_in_backward(evidence: Evidence) -> dict[Allocation, int]:
-    """Results that have a name although no backward pass needs them, with the tick at which the next one begins."""
+    """Results that have a name although no backward pass needs them, with the tick at which the next one begins.
+
+    Those of caches are left out.
+    """
     began = sorted(tick for step in evidence.capture.steps for tick in step.backward_began)
-    named = {hold.born for hold in evidence.capture.holds if not hold.by_graph}
+    is_cache = re.compile(CACHE_NAMES).search
+    named = {hold.born for hold in evidence.capture.holds if not hold.by_graph and not is_cache(hold.name)}
     results = (a for a in evidence.capture.allocations if a.born in named and _is_idle_result(a))
     return {a: began[place] for a in results if (place := bisect_right(began, a.born)) < len(began)}
 

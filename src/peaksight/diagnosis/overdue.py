@@ -1,17 +1,19 @@
 """Graphs that are alive although they are done with: when each of their blocks was due to die, and whose they are."""
 
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from peaksight.diagnosis.evidence import Evidence, total_bytes
-from peaksight.records import Allocation, Category, Phase, Role
+from peaksight.records import Allocation, Category, Hold, Phase, Role
 
 _OF_A_FORWARD = {Phase.FORWARD, Phase.EVALUATION}
 # The passes whose graphs can be alive: also one that records its own.
 _OF_GRAPHS = _OF_A_FORWARD | {Phase.BACKWARD}
 # A look keeps the names of the largest blocks only.
 NAMED_SHARE = 0.2
+# A call that left less than this part of what the others did left no graph.
+ROUND_SHARE = 0.1
 
 
 class Overdue:
@@ -43,9 +45,11 @@ class Overdue:
         return tuple(a for a in self._evidence.live if self.ticks.get(a, peak) < peak)
 
     def rounds(self, allocations: Iterable[Allocation]) -> set[tuple[int, int]]:
-        """The calls of models that `allocations` are of, each as its step and its number."""
-        calls = self._calls[""]
-        return {(a.step, bisect_right(calls, a.born)) for a in allocations}
+        """The calls of models that a notable part of `allocations` are of, each as its step and its number."""
+        sizes: Counter[tuple[int, int]] = Counter()
+        for allocation in allocations:
+            sizes[allocation.step, bisect_right(self._calls[""], allocation.born)] += allocation.allocated_bytes
+        return {place for place, size in sizes.items() if size >= ROUND_SHARE * sizes.total() / len(sizes)}
 
     def retained(self, allocations: Iterable[Allocation]) -> tuple[Allocation, ...]:
         """Those of `allocations` that `retain_graph=True` kept for another call in their own step."""
@@ -58,8 +62,21 @@ class Overdue:
         """
         looks = sorted({hold.tick for hold in self._evidence.capture.holds})
         seen = [a for a in allocations if _has_one_in(looks, self.ticks[a], a.died)]
-        named = [a for a in seen if any(h.tick > self.ticks[a] for h in self._evidence.holds.get(a.born, ()))]
-        return total_bytes(named) >= NAMED_SHARE * total_bytes(seen)
+        return total_bytes(filter(self._holds_of, seen)) >= NAMED_SHARE * total_bytes(seen)
+
+    def of_graphs(self, allocations: Iterable[Allocation]) -> tuple[Allocation, ...]:
+        """Those of `allocations` that no variable leads to but by a graph: what is kept itself may be detached.
+
+        What was made at the same place as one with a name is taken to have one.
+        """
+        overdue = tuple(allocations)
+        named = {_place(a) for a in overdue if any(not hold.by_graph for hold in self._holds_of(a))}
+        return tuple(a for a in overdue if _place(a) not in named)
+
+    def _holds_of(self, allocation: Allocation) -> tuple[Hold, ...]:
+        """Who held `allocation` at looks after it was due."""
+        holds = self._evidence.holds.get(allocation.born, ())
+        return tuple(hold for hold in holds if hold.tick > self.ticks[allocation])
 
     def _is_due_in_its_step(self, allocation: Allocation) -> bool:
         end = self._step_ends.get(allocation.step)
@@ -103,6 +120,10 @@ def pass_ends(evidence: Evidence) -> dict[int, int]:
 
 def _outlives(allocation: Allocation, due: int) -> bool:
     return allocation.born <= due and (allocation.died is None or allocation.died > due)
+
+
+def _place(allocation: Allocation) -> tuple[str, str, str]:
+    return allocation.source, allocation.module, allocation.op
 
 
 def _has_one_in(ticks: Sequence[int], first: int, last: int | None) -> bool:

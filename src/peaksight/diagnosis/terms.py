@@ -25,7 +25,7 @@ def terms_finding(evidence: Evidence, rule: str, counts: Callable[[int], bool]) 
     num_terms = max(map(len, sums))
     return Finding(
         rule=rule,
-        title=f"{num_terms} graphs wait for one backward pass: {format_bytes(total_bytes(held))} are of terms before",
+        title=f"{num_terms} graphs wait for one backward pass, {format_bytes(total_bytes(held))} before the last one",
         bytes=saved,
         evidence=(
             f"the backward pass at {at} goes through {num_terms} terms that have no node in common",

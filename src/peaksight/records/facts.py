@@ -62,8 +62,8 @@ class BackwardFact:
 class TermFact:
     """One of several terms whose sum the backward pass `backward` began at, and whose graphs have nothing in common.
 
-    Terms are counted from 0 in the order in which their first blocks were born. `saved_bytes` are those of the blocks
-    that the term saves, which were born from `first_born` to `last_born`.
+    Terms are counted from 0 in the order in which their last blocks were born. `saved_bytes` are those of the blocks
+    that the term saves, of which the first one after the term before was born at `first_born`, the last at `last_born`.
     """
 
     backward: int

@@ -44,7 +44,7 @@ def examine(evidence: Evidence) -> Answer:
     """Graphs that nothing goes back through, or terms with one backward pass for all."""
     overdue = Overdue(evidence)
     retained = set(overdue.retained(overdue.at_peak))
-    kept = tuple(a for a in overdue.at_peak if a not in retained)
+    kept = overdue.of_graphs(a for a in overdue.at_peak if a not in retained)
     num_rounds = len(overdue.rounds(kept))
     if num_rounds > 1 and overdue.has_name(kept):
         saved = evidence.saved_by_freeing(overdue.ticks)

@@ -45,12 +45,12 @@ def examine(evidence: Evidence) -> Answer:
     calls = list(_without_backward(evidence))
     if not calls:
         return Refuted("a backward pass uses something of every forward that autograd recorded")
-    saved_in_vain = {a: tick for call, _ in calls for a, tick in _saved_in(evidence, call)}
+    saved_in_vain = {a: tick for call in calls for a, tick in _saved_in(evidence, call)}
     saved = evidence.saved_by_freeing(saved_in_vain)
     if saved < NOTABLE_SHARE * evidence.peak_bytes:
         return Refuted(f"without what {len(calls)} such forwards save the peak falls by {format_bytes(saved)} only")
     held = [allocation for allocation in evidence.live if allocation in saved_in_vain]
-    modules = sorted({call.module for call, _ in calls})
+    modules = sorted({call.module for call in calls})
     return [
         Finding(
             rule=RULE.slug,
@@ -59,7 +59,7 @@ def examine(evidence: Evidence) -> Answer:
             evidence=(
                 *largest_lines(held),
                 f"autograd recorded {len(calls)} calls of {modules[0]}"
-                f"{' in eval mode' if not calls[0][0].training else ''}, and no backward pass used what they saved",
+                f"{' in eval mode' if not calls[0].training else ''}, and no backward pass used what they saved",
             ),
             fixes=(
                 Fix(
@@ -75,22 +75,27 @@ def examine(evidence: Evidence) -> Answer:
     ]
 
 
-def _without_backward(evidence: Evidence) -> Iterator[tuple[CallFact, int]]:
-    """Recorded calls of whose blocks no backward pass used any, with the tick at which the next call begins.
+def _without_backward(evidence: Evidence) -> Iterator[CallFact]:
+    """Recorded calls of whose blocks no backward pass used any.
 
     What a run does after its last step may have had a backward pass to come.
     """
     last = max((fact.tick for fact in evidence.capture.backwards), default=0)
-    calls = evidence.capture.passes
-    ends = [*(call.first_tick for call in calls[1:]), evidence.capture.allocations[-1].born + 1]
-    for call, end in zip(calls, ends, strict=False):
+    for call in evidence.capture.passes:
         may_come = call.training and call.first_tick > last
-        if call.recorded and not may_come and not _is_used(evidence.born_between(call.first_tick, end)):
-            yield call, end
+        if call.recorded and not may_come and not _is_used(evidence, call):
+            yield call
 
 
-def _is_used(allocations: tuple[Allocation, ...]) -> bool:
-    return any(a.backward and a.role is Role.UNMARKED for a in allocations)
+def _is_used(evidence: Evidence, call: CallFact) -> bool:
+    """Whether a backward pass needed what `call` made, beside its result, which may be a constant for another graph."""
+    made = [a for a in evidence.born_between(call.first_tick, call.last_tick + 1) if a.role is Role.UNMARKED]
+    alive = [allocation for allocation in made if _lives_to(allocation, call.last_tick)]
+    recomputed = [fact.first_tick for fact in evidence.capture.checkpoints if fact.recomputed_to]
+    result = alive[-1] if len(alive) > 1 else None
+    return any(a.backward for a in made if a is not result) or any(
+        call.first_tick <= tick <= call.last_tick for tick in recomputed
+    )
 
 
 def _saved_in(evidence: Evidence, call: CallFact) -> Iterator[tuple[Allocation, int]]:
@@ -110,4 +115,4 @@ def _lives_to(allocation: Allocation, tick: int) -> bool:
     return allocation.died is None or allocation.died > tick
 
 
-RULE = Rule("forward-without-backward", examine, needs=(Need.OBSERVED, Need.BACKWARD))
+RULE = Rule("forward-without-backward", examine, needs=(Need.OBSERVED, Need.BACKWARD), refines=("graph-kept",))

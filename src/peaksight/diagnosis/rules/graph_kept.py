@@ -51,7 +51,9 @@ def examine(evidence: Evidence) -> Answer:
     retained = overdue.retained(kept)
     num_rounds = len(overdue.rounds(kept))
     if num_rounds > 1 and not retained and overdue.has_name(kept):
-        return Refuted(f"not one graph but those of {num_rounds} forward passes are alive: see accumulated-graph")
+        return Refuted(
+            f"not one graph but those of {num_rounds} forwards are alive: see accumulated-graph and grows-each-step"
+        )
     saved = evidence.saved_by_freeing(overdue.ticks)
     if saved < NOTABLE_SHARE * evidence.peak_bytes:
         return Refuted(f"what earlier passes saved holds {format_bytes(total_bytes(kept))} at the peak")

@@ -31,18 +31,15 @@ are known by the names of transformers: `past_key_values`, `past_key_value`, `ke
 """
 
 from peaksight.diagnosis.evidence import Evidence, main_line, total_bytes
-from peaksight.diagnosis.named_outputs import held_as, without_copies
+from peaksight.diagnosis.named_outputs import CACHE_NAMES, held_as, without_copies
 from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
 from peaksight.records import Allocation, Basis, Effect, Finding, Fix
 from peaksight.units import format_bytes
 
-# What transformers calls caches in its outputs and in the objects that hold them, and models written like GPT-2.
-NAMES = r"\bpast_key_values?\b|\b(key|value|kv)_cache\b|\b_?(layer_)?pasts?\b|\bpresents?\b"
-
 
 def examine(evidence: Evidence) -> Answer:
     """Blocks with the name of a cache, of forwards that autograd records."""
-    cached = [allocation for allocation in held_as(evidence, NAMES) if allocation.grad_enabled]
+    cached = [allocation for allocation in held_as(evidence, CACHE_NAMES) if allocation.grad_enabled]
     if not cached:
         return Refuted("no cache of keys and values is held when a backward pass begins or a step ends")
     saved = evidence.saved_by_freeing(without_copies(evidence, cached))

@@ -36,8 +36,8 @@ from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
 from peaksight.records import Allocation, Basis, Effect, Finding, Fix
 from peaksight.units import format_bytes
 
-# What transformers calls the tensors of all layers in its outputs.
 NUM_NAMES = 2
+# What transformers calls the tensors of all layers in its outputs.
 NAMES = r"\b(\w+_)?(hidden_states|attentions)\["
 
 

@@ -1,6 +1,7 @@
 """The passes of a run: calls of models, and backward passes with the terms that they go through."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -66,18 +67,23 @@ class PassesSeen:
             )
         terms = terms_of(roots, birth_of)
         if len(terms) > 1:
-            ordered = sorted(terms, key=lambda births: min(birth.born for birth in births))
-            self.terms.extend(self._term(place, births) for place, births in enumerate(ordered))
+            self.terms.extend(self._in_order(terms))
 
-    def _term(self, place: int, births: list[Birth]) -> TermFact:
-        own = set(births)
-        return TermFact(
-            backward=self._num_backwards,
-            term=place,
-            first_born=min(birth.born for birth in own),
-            last_born=max(birth.born for birth in own),
-            saved_bytes=sum(birth.allocated_bytes for birth in own),
-        )
+    def _in_order(self, terms: list[list[Birth]]) -> Iterator[TermFact]:
+        """By the last block of each; what it saves of the time before, as an image that was made earlier, is no part
+        of its computation.
+        """
+        before = 0
+        for place, births in enumerate(sorted(terms, key=lambda births: max(birth.born for birth in births))):
+            born = sorted(birth.born for birth in births)
+            yield TermFact(
+                backward=self._num_backwards,
+                term=place,
+                first_born=next(tick for tick in born if tick > before),
+                last_born=born[-1],
+                saved_bytes=sum(birth.allocated_bytes for birth in set(births)),
+            )
+            before = born[-1]
 
     def _ticks(self) -> tuple[int, ...]:
         return tuple(ledger.tick for ledger in self._devices.ledgers)

@@ -1,0 +1,70 @@
+"""# Gradient buckets are a second copy of the gradients
+
+## What it finds
+Buffers of a process group or of DistributedDataParallel at the peak, beside the gradients themselves.
+
+## Why it costs memory
+DDP reduces gradients in buckets: flat buffers, together as large as the gradients, that are made with
+the model and live as long as it does. By default each gradient is copied into its bucket and back, so
+that both are there.
+
+## Example
+```python
+model = DistributedDataParallel(model)
+model = DistributedDataParallel(model, gradient_as_bucket_view=True)  # gradients are views of the buckets
+```
+
+## Fixes
+- `gradient_as_bucket_view=True`: bitwise the same.
+
+## Known misses
+One rank is simulated: what only the first rank has, as an evaluation or the gathering of a state, shows
+where the script takes its side, and what others send to its card does not.
+"""
+
+from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
+from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Refuted, Rule
+from peaksight.records import Basis, Category, Effect, Finding, Fix, Role
+from peaksight.units import format_bytes
+
+# Less of the gradients than this part of the buckets beside them: they are views of the buckets.
+BESIDE = 0.5
+
+
+def examine(evidence: Evidence) -> Answer:
+    """Blocks for communication, with gradients of their own beside them."""
+    held = [a for a in evidence.live if evidence.category(a) is Category.COMMUNICATION]
+    if not held:
+        return Refuted("no buffer of a process group is there at the peak")
+    gradients = [a for a in evidence.capture.allocations if a.role is Role.GRADIENT and a.step == evidence.peak_step]
+    if total_bytes(gradients) < BESIDE * total_bytes(held):
+        return Refuted(f"gradients are views of the {format_bytes(total_bytes(held))} of buckets")
+    buckets = [a for a in evidence.capture.allocations if a.role is Role.COMMUNICATION]
+    saved = evidence.saved_without(buckets)
+    if saved < NOTABLE_SHARE * evidence.peak_bytes:
+        return Refuted(f"buffers of process groups hold {format_bytes(total_bytes(held))}")
+    return [
+        Finding(
+            rule=RULE.slug,
+            title=f"Buckets of gradients hold {format_bytes(total_bytes(held))} beside the gradients",
+            bytes=saved,
+            evidence=(
+                *largest_lines(held),
+                f"gradients of {format_bytes(total_bytes(gradients))} have blocks of their own in step "
+                f"{evidence.peak_step}",
+            ),
+            fixes=(
+                Fix(
+                    kind="gradient-as-bucket-view",
+                    text="DistributedDataParallel(..., gradient_as_bucket_view=True)",
+                    effect=Effect.BITWISE,
+                    saves_bytes=saved,
+                ),
+            ),
+            basis=Basis.LIFETIME,
+            at=main_line(held),
+        )
+    ]
+
+
+RULE = Rule("gradient-buckets", examine)

@@ -1,0 +1,32 @@
+"""Buckets of DistributedDataParallel."""
+
+from peaksight.diagnosis.evidence import Evidence
+from peaksight.diagnosis.rules.gradient_buckets import RULE
+from peaksight.records import Outcome, Role
+from peaksight.units import MIB
+from tests.helpers import allocation_of, capture_of
+
+
+def look(*gradient_bytes, bucket_bytes=8 * MIB):
+    """A bucket, and the gradients."""
+    buckets = [allocation_of(bucket_bytes, born=1, role=Role.COMMUNICATION)] if bucket_bytes else []
+    gradients = [allocation_of(size, born=2 + i, role=Role.GRADIENT) for i, size in enumerate(gradient_bytes)]
+    return RULE.look(Evidence(capture_of(*buckets, *gradients)))
+
+
+def test_gradients_beside_their_buckets():
+    """The buckets would go."""
+    (finding,) = look(4 * MIB, 4 * MIB)
+
+    assert finding.bytes == 8 * MIB
+    assert finding.fixes[0].kind == "gradient-as-bucket-view"
+
+
+def test_gradients_that_are_views_of_buckets():
+    """They have no blocks."""
+    assert "views of the 8.00 MiB of buckets" in look(MIB).why
+
+
+def test_one_process_has_no_buckets():
+    """Nothing to reduce."""
+    assert look(4 * MIB, bucket_bytes=0).outcome is Outcome.REFUTED
