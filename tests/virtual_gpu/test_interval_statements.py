@@ -12,9 +12,12 @@ from peaksight.virtual_gpu.unreached.probes import Hits
 pytestmark = pytest.mark.torch
 
 
+def facts_of(source):
+    return list(works_before_intervals(ProbedFile("train.py", ast.parse(textwrap.dedent(source)), Hits())))
+
+
 def works_in(source):
-    file = ProbedFile("train.py", ast.parse(textwrap.dedent(source)), Hits())
-    return [(fact.kind, fact.at, fact.name, fact.where, fact.used_as) for fact in works_before_intervals(file)]
+    return [(fact.kind, fact.at, fact.name, fact.where, fact.used_as) for fact in facts_of(source)]
 
 
 def test_a_slice_of_what_was_computed_for_all():
@@ -59,3 +62,17 @@ def test_a_result_that_is_used_at_an_interval():
 )
 def test_what_is_used_otherwise_too_or_not_at_an_interval_is_none(source):
     assert works_in(source) == []
+
+
+def test_a_function_that_only_the_work_calls_has_its_lines():
+    source = """
+    def entropy(logits):
+        return logits.exp().sum()
+    for step in range(9):
+        value = entropy(logits)
+        if step % 5 == 0: print(value)
+    """
+    (fact,) = facts_of(source)
+    assert (fact.inside_first, fact.inside_last) == (2, 3)
+    (fact,) = facts_of(source + "\n    entropy(x)")
+    assert (fact.inside_first, fact.inside_last) == (0, 0)

@@ -221,7 +221,8 @@ class StatementFact:
     `kind` is which: `checkpointing` asks for it; of work, `interval-after-work` has all its uses under an interval, and
     `slice-after-work` or `constant-slice-after-work` has one of every so many as its only use. `at` is the line, `text`
     what it says, `num_runs` how often it ran, None where that is not known. Work reaches to `last_line`, its result is
-    called `name` in the function `where` (`train.py:main`), and used at `used_at` as `used_as` says.
+    called `name` in the function `where` (`train.py:main`), and used at `used_at` as `used_as` says. A function of the
+    file that only this work calls has the lines from `inside_first` to `inside_last`.
     """
 
     kind: str
@@ -233,3 +234,5 @@ class StatementFact:
     where: str = ""
     used_at: str = ""
     used_as: str = ""
+    inside_first: int = 0
+    inside_last: int = 0

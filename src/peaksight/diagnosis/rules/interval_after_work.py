@@ -77,16 +77,18 @@ def _of_slice(work: StatementFact, evidence: Evidence) -> Finding | Refuted:
 def _of_steps(work: StatementFact, evidence: Evidence) -> Finding | Refuted:
     """Work in every step for the result of some."""
     held = [each for each in _held_by(work, evidence) if evidence.category(each) in _PASSING]
-    num_bytes = total_bytes(held)
+    made = [each for each in evidence.capture.allocations if _is_made_by(work, each)]
+    saved = evidence.saved_without(dict.fromkeys([*made, *held]))
+    num_bytes = max(total_bytes(held), saved)
     if num_bytes < NOTABLE_SHARE * evidence.peak_bytes:
         return Refuted(f"what {work.at} makes in each step holds {format_bytes(num_bytes)} at the peak")
     return _finding(
         work,
         f"`{work.name}` is made at {work.at} in every step, and used at {work.used_at} `{work.used_as}` only",
         (
-            f"It holds {evidence.share(num_bytes)} at the peak.",
+            f"It and what is made for it hold {evidence.share(num_bytes)} at the peak.",
             *largest_lines(held, 2),
-            "Steps that do not use it would be that much lower; a step that does use it has this peak in any case.",
+            f"Steps that do not use it would peak {format_bytes(saved)} lower; one that does has this peak anyhow.",
         ),
         Fix(
             kind="work-under-interval",
@@ -118,8 +120,8 @@ def _is_made_by(work: StatementFact, allocation: Allocation) -> bool:
     """Whether a line of the work made it, and not for good."""
     file, _, line = allocation.source.rpartition(":")
     first_file, _, first = work.at.rpartition(":")
-    is_there = file == first_file and int(first) <= int(line) <= work.last_line
-    return is_there and allocation.role in (Role.UNMARKED, Role.WORKSPACE)
+    is_there = int(first) <= int(line or 0) <= work.last_line or work.inside_first < int(line or 0) <= work.inside_last
+    return file == first_file and is_there and allocation.role in (Role.UNMARKED, Role.WORKSPACE)
 
 
 def _held_by(work: StatementFact, evidence: Evidence) -> Iterator[Allocation]:

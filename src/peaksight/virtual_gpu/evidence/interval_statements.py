@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from peaksight.records import StatementFact
+from peaksight.virtual_gpu.evidence.reached import simple_statements
 from peaksight.virtual_gpu.unreached.probed_files import Function, ProbedFile, Tree
+from peaksight.virtual_gpu.unreached.probes import called_names
 
 # Methods that only look at a tensor in another way, or turn it: the work is in what they are called on.
 _VIEWS = {
@@ -76,6 +78,7 @@ def _fact(
     kind: str, name: str, work: ast.Assign, used_in: int, text: str, scope: Tree, file: ProbedFile
 ) -> StatementFact:
     function = scope.name if isinstance(scope, Function) else "<module>"
+    inside = _lines_inside(work, file)
     return StatementFact(
         kind=kind,
         at=f"{file.name}:{work.lineno}",
@@ -86,7 +89,24 @@ def _fact(
         where=f"{file.name}:{function}",
         used_at=f"{file.name}:{used_in}",
         used_as=_short(text),
+        inside_first=inside.start,
+        inside_last=inside.stop,
     )
+
+
+def _lines_inside(work: ast.Assign, file: ProbedFile) -> range:
+    """The lines of the one function of the file that `work` calls, if nothing else that ran does; else none."""
+    own = [function for function in file.functions.values() if function.name in called_names(work.value)]
+    statements = [statement for statement, reached in simple_statements(file) if reached]
+    calls = [node for statement in statements for node in ast.walk(statement) if isinstance(node, ast.Call)]
+    for function in own:
+        if sum(_is_call_of(function, call) for call in calls) == 1:
+            return range(function.lineno, function.end_lineno or function.lineno)
+    return range(0)
+
+
+def _is_call_of(function: Function, call: ast.Call) -> bool:
+    return function.name in (getattr(call.func, "id", ""), getattr(call.func, "attr", ""))
 
 
 def _viewed(value: ast.expr) -> ast.Name | None:

@@ -58,9 +58,15 @@ def test_a_result_that_only_some_steps_use_is_found_with_what_its_name_holds():
     hold = Hold(name="vectors.last", shown_bytes=MIB, by_graph=False, **moment)
     (finding,) = looked(work, BASE, made_at(30, saved_by="MmBackward0"), holds=[hold])
     assert finding.title.endswith("in every step, and used at train.py:9 `if step % 10 == 0` only")
-    assert "It holds 40.00 MiB (40 % of the peak) at the peak." in finding.evidence
+    assert "It and what is made for it hold 40.00 MiB (40 % of the peak) at the peak." in finding.evidence
     needed = looked(work, BASE, made_at(30, saved_by="MmBackward0", backward=1), holds=[hold])
     assert needed.outcome is Outcome.REFUTED
+
+
+def test_what_a_function_makes_for_it_alone_is_of_the_work():
+    work = work_of("interval-after-work", inside_first=20, inside_last=25)
+    (finding,) = looked(work, BASE, made_at(23))
+    assert "It and what is made for it hold 40.00 MiB (40 % of the peak) at the peak." in finding.evidence
 
 
 def test_a_record_of_a_real_run_does_not_tell():
