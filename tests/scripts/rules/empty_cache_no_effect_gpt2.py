@@ -6,7 +6,6 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
 parser = argparse.ArgumentParser()
-parser.add_argument("--near-miss", action="store_true")
 parser.add_argument("--fixed", action="store_true")
 args = parser.parse_args()
 
@@ -15,11 +14,8 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
 
 for step in range(4):
     tokens = torch.randint(8192, (16, 512), device="cuda")
-    if args.near_miss and step == 0:
-        scratch = torch.empty(512, 2**20, device="cuda")
-        del scratch
     loss = model(input_ids=tokens, labels=tokens).loss
-    if not args.fixed and (step == 0 or not args.near_miss):
+    if not args.fixed:
         torch.cuda.empty_cache()
     loss.backward()
     optimizer.step()

@@ -12,7 +12,7 @@ args = parser.parse_args()
 
 layers = [layer for _ in range(16) for layer in (nn.Linear(2048, 2048), nn.ReLU())]
 model = nn.Sequential(*layers, nn.Linear(2048, 1)).cuda()
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=args.fixed)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=args.fixed or None)
 batch = 65536 if args.near_miss else 64
 
 for step in range(4):
