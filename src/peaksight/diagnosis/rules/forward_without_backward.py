@@ -33,7 +33,7 @@ from collections.abc import Iterator
 
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
 from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
-from peaksight.records import Allocation, Basis, CallFact, Effect, Finding, Fix, Role
+from peaksight.records import Allocation, Basis, CallFact, Effect, Finding, Fix, Phase, Role
 from peaksight.units import format_bytes
 
 # Without a graph a result lives until the next operator, or the one after it, has taken it.
@@ -91,11 +91,15 @@ def _is_used(evidence: Evidence, call: CallFact) -> bool:
     """Whether a backward pass needed what `call` made, beside its result, which may be a constant for another graph."""
     made = [a for a in evidence.born_between(call.first_tick, call.last_tick + 1) if a.role is Role.UNMARKED]
     alive = [allocation for allocation in made if _lives_to(allocation, call.last_tick)]
-    recomputed = [fact.first_tick for fact in evidence.capture.checkpoints if fact.recomputed_to]
     result = alive[-1] if len(alive) > 1 else None
-    return any(a.backward for a in made if a is not result) or any(
-        call.first_tick <= tick <= call.last_tick for tick in recomputed
-    )
+    return any(a.backward for a in made if a is not result) or _is_recomputed(evidence, call)
+
+
+def _is_recomputed(evidence: Evidence, call: CallFact) -> bool:
+    """Whether a backward pass of the same step ran modules of `call` again, as checkpoints have it."""
+    end = next((peaks.last_tick for peaks in evidence.capture.steps if peaks.step == call.step), call.last_tick)
+    again = (a for a in evidence.born_between(call.first_tick, end + 1) if a.phase is Phase.BACKWARD)
+    return any(a.grad_enabled and a.module.startswith(call.module) for a in again)
 
 
 def _saved_in(evidence: Evidence, call: CallFact) -> Iterator[tuple[Allocation, int]]:

@@ -2,13 +2,13 @@
 
 from peaksight.diagnosis.evidence import Evidence
 from peaksight.diagnosis.rules.forward_without_backward import RULE
-from peaksight.records import Effect, Outcome
+from peaksight.records import Effect, Outcome, Phase
 from peaksight.units import MIB
 from tests.helpers import allocation_of, capture_of, step_of
 from tests.helpers_passes import backward_of, call_of
 
 
-def look(*, teacher_backward=0, recorded=True, num_blocks=6, lives_on=True):
+def look(*, teacher_backward=0, recorded=True, num_blocks=6, lives_on=True, more=()):
     """A teacher's forward of 8 MiB a layer, then a student's with a backward pass."""
     teacher = [
         allocation_of(
@@ -29,6 +29,7 @@ def look(*, teacher_backward=0, recorded=True, num_blocks=6, lives_on=True):
             capture_of(
                 *teacher,
                 student,
+                *more,
                 observed=True,
                 passes=calls,
                 backwards=[backward_of(1, 35)],
@@ -57,3 +58,10 @@ def test_a_teacher_without_a_graph_saves_nothing():
     """Under no_grad, or with frozen parameters."""
     assert look(recorded=False).outcome is Outcome.REFUTED
     assert look(lives_on=False).outcome is Outcome.REFUTED
+
+
+def test_a_teacher_that_is_recomputed_is_used():
+    """GIVEN checkpoints in it, THEN autograd saves nothing of the forward that could be known, but it runs again."""
+    again = allocation_of(8 * MIB, born=36, died=37, phase=Phase.BACKWARD, module="Teacher.layer")
+
+    assert look(more=[again]).outcome is Outcome.REFUTED
