@@ -31,7 +31,8 @@ class Hold:
 class CallFact:
     """A call of a module with parameters from outside of any other, as it returned: a pass through a model.
 
-    `module` is its path, `training` its mode, `recorded` whether autograd recorded. Its first allocation or free is at
+    `module` is its path, `training` its mode, `recorded` whether autograd recorded and a parameter of it
+    needs a gradient. Its first allocation or free is at
     `first_tick` or later, its last at `last_tick`.
     """
 

@@ -38,13 +38,14 @@ class PassesSeen:
         """
         if self._loop.phase is Phase.BACKWARD or next(module.parameters(), None) is None:
             return
+        is_trained = any(parameter.requires_grad for parameter in module.parameters())
         for device, (first, last) in enumerate(zip(self._call_began, self._ticks(), strict=True)):
             self.calls[device].append(
                 CallFact(
                     step=self._loop.step,
                     module=self._loop.modules.path_of(module),
                     training=module.training,
-                    recorded=torch.is_grad_enabled(),
+                    recorded=torch.is_grad_enabled() and is_trained,
                     first_tick=first + 1,
                     last_tick=last,
                 )
