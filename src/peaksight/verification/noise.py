@@ -27,13 +27,12 @@ def rounding_noise(plan: Plan, judged: Sequence[Judged]) -> Noise:
     casts = {step.autocast for run in plan.changed.ranks for step in run.steps} - {""}
     name = f"rounding of {', '.join(sorted(casts))} autocast" if casts else "coarser rounding"
     worst = max(judged, key=lambda each: each.rounding_excess)
-    times = MARGIN * worst.rounding_excess
     return Noise(
         found=name,
         reasons=(
             "in float64 both compute the same",
-            f"the {worst.tensor.kind} of {worst.tensor.name} is rounded {times:.0f} times as coarsely by one of them, "
-            f"where other kernels and orders of a sum are within {MARGIN:.0f}",
+            f"the {worst.tensor.kind} of {worst.tensor.name} is rounded more coarsely by one of them, by "
+            f"{worst.rounding_excess:.0f} times what other kernels and orders of a sum come to",
         ),
     )
 

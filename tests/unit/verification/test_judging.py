@@ -119,3 +119,12 @@ def test_an_optimizer_may_blow_up_the_rounding_of_a_few_numbers():
     blown_up = replace(OTHER, kind="parameter", original_error=1e-3, exact_difference=1e-9)
 
     assert excess_of(blown_up) <= 1
+
+
+def test_after_an_update_luck_counts_for_more():
+    """A run whose optimizer took one wrong sign is further from float64 in every number that follows."""
+    later = replace(OTHER, step=2, changed_rounding=100e-7)
+
+    assert excess_of(later) <= 1
+    assert excess_of(replace(later, step=1)) > 1
+    assert excess_of(replace(later, changed_rounding=8192e-7)) > 1
