@@ -1,0 +1,92 @@
+"""# Logits of a large vocabulary, or of positions without a label
+
+## What it finds
+Tensors of positions x classes around a classification loss: logits, their float32 copies, log-
+probabilities and gradients, where the classes are very many.
+
+## Why it costs memory
+A vocabulary of 128,256 makes a row of logits 250 KiB in bfloat16 and twice that in float32. The
+loss keeps log-probabilities of that size, its backward makes gradients of that size, often once in
+each precision. Positions that the loss ignores (prompt, padding) cost as much as the others.
+
+## Example
+```python
+logits = model(ids).logits.float()  # float32[8, 2048, 128256] is 7.8 GiB, the loss makes as much again
+loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten())
+```
+
+## Fixes
+- Compute the loss in slices of positions with checkpointing around each, or with a fused kernel
+  (liger_kernel's fused linear cross-entropy): up to rounding the same.
+- Compute logits only where a label is: `lm_head(hidden[labels != -100])`. Up to rounding the same.
+
+## Known misses
+How many positions have a label is not recorded: the estimate is of all of them. A last dimension
+that two tensors share by chance is taken for the classes.
+"""
+
+from collections.abc import Iterator
+
+from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
+from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Refuted, Rule
+from peaksight.diagnosis.shapes import shape_of
+from peaksight.records import Allocation, Basis, Effect, Finding, Fix, Role
+from peaksight.units import format_bytes
+
+LOSSES = {"aten::_log_softmax", "aten::_log_softmax_backward_data"}
+# Fewer classes than that are no vocabulary.
+MIN_CLASSES = 1024
+
+
+def examine(evidence: Evidence) -> Answer:
+    """All blocks of the shape that a log-softmax over a vocabulary has."""
+    blocks = tuple(logits_of(evidence))
+    if not blocks:
+        return Refuted(f"no log-softmax is over {MIN_CLASSES} classes or more")
+    falls = evidence.saved_without(blocks)
+    if falls < NOTABLE_SHARE * evidence.peak_bytes:
+        return Refuted(f"without logits and what is made of them the peak falls by {format_bytes(falls)} only")
+    of_run = frozenset(blocks)
+    held = [a for a in evidence.live if a in of_run]
+    largest = shape_of(max(blocks, key=lambda a: a.allocated_bytes))
+    rows, classes = largest.numel // largest.sizes[-1], largest.sizes[-1]
+    return [
+        Finding(
+            rule=RULE.slug,
+            title=f"Logits of {rows} positions x {classes} classes hold {evidence.share(total_bytes(held))}",
+            bytes=falls,
+            evidence=(*largest_lines(held), f"one tensor of that size is {largest.dtype}{list(largest.sizes)}"),
+            fixes=(
+                Fix(
+                    kind="sliced-loss",
+                    text="Compute head and loss in slices of positions, or with a fused linear cross-entropy.",
+                    effect=Effect.ROUNDING,
+                    saves_bytes=falls,
+                ),
+            ),
+            basis=Basis.PATTERN,
+            at=main_line(held),
+        )
+    ]
+
+
+def logits_of(evidence: Evidence) -> Iterator[Allocation]:
+    """Logits, log-probabilities, copies and gradients: unmarked blocks with as many classes and about as many rows."""
+    sizes = {_rows_and_classes(a) for a in evidence.capture.allocations if a.op in LOSSES}
+    rows_of: dict[int, int] = {}
+    for rows, classes in sizes:
+        if classes >= MIN_CLASSES:
+            rows_of[classes] = max(rows, rows_of.get(classes, 0))
+    for allocation in evidence.capture.allocations:
+        rows, classes = _rows_and_classes(allocation)
+        if allocation.role is Role.UNMARKED and classes in rows_of and 2 * rows >= rows_of[classes]:
+            yield allocation
+
+
+def _rows_and_classes(allocation: Allocation) -> tuple[int, int]:
+    shape = shape_of(allocation)
+    classes = shape.sizes[-1] if shape.sizes else 0
+    return (shape.numel // classes if classes else 0), classes
+
+
+RULE = Rule("logits-unsupervised", examine)

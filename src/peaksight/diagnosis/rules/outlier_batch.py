@@ -1,0 +1,90 @@
+"""# One batch is much larger than the others, and makes the peak
+
+## What it finds
+Steps whose peaks differ, where the highest one is that of the largest input: long samples, large
+graphs or many boxes that met in one batch.
+
+## Why it costs memory
+Activations grow with the length, scores of attention with its square. A batch is padded to its
+longest sample, so that a single one decides for all. The typical step needs less; the card must
+hold the rarest.
+
+## Example
+```python
+collate = partial(pad_sequence, batch_first=True)  # 31 samples of 200 tokens and one of 4,000: 32 x 4,000
+```
+
+## Fixes
+- Cut or leave out the longest samples: changes the training, of few samples.
+- Batches by tokens instead of samples, or sorted by length: other batches, the same objective.
+
+## Known misses
+Only steps that were simulated count, and these stop once two agree: `--worst-batch` makes every
+batch of the longest samples.
+"""
+
+from collections import defaultdict
+from statistics import median
+
+from peaksight.diagnosis.evidence import Evidence, main_line
+from peaksight.diagnosis.rule import Answer, Need, Refuted, Rule
+from peaksight.records import Allocation, Basis, Category, Effect, Finding, Fix
+from peaksight.units import format_bytes
+
+# The highest peak is this much above the typical one, and its input as much above the typical input.
+LARGER = 1.15
+
+
+def examine(evidence: Evidence) -> Answer:
+    """The step of the peak, and its input, beside the median of the others."""
+    peaks = {step.step: step.peak_allocated_bytes for step in evidence.capture.steps if step.complete}
+    others = [peak for step, peak in peaks.items() if step != evidence.peak_step]
+    inputs = _inputs(evidence)
+    sizes = [sum(a.requested_bytes for a in inputs[step]) for step in peaks if step != evidence.peak_step]
+    largest = inputs[evidence.peak_step]
+    size = sum(a.requested_bytes for a in largest)
+    typical, typical_size = median(others), median(sizes)
+    if evidence.peak_bytes < LARGER * typical or size < LARGER * typical_size:
+        told = f"the peak is {evidence.peak_bytes / max(typical, 1):.2f} times that of the median step"
+        return Refuted(f"{told}, its input {size / max(typical_size, 1):.2f} times")
+    falls = evidence.peak_bytes - max(others)
+    return [
+        Finding(
+            rule=RULE.slug,
+            title=f"One batch makes the peak: step {evidence.peak_step} needs {format_bytes(evidence.peak_bytes)}, "
+            f"the median step {format_bytes(int(typical))}",
+            bytes=evidence.peak_bytes - int(typical),
+            evidence=(
+                f"its input is {_words(largest)}: {format_bytes(size)}, that of the median step "
+                f"{format_bytes(int(typical_size))}",
+                f"without it the highest of {len(peaks)} steps is {format_bytes(falls)} lower",
+            ),
+            fixes=(
+                Fix(
+                    kind="bound-batches",
+                    text="Cut the longest samples, or bound the tokens of a batch instead of its samples.",
+                    effect=Effect.MODEL,
+                    saves_bytes=falls,
+                ),
+            ),
+            basis=Basis.LIFETIME,
+            at=main_line(largest),
+        )
+    ]
+
+
+def _inputs(evidence: Evidence) -> dict[int, list[Allocation]]:
+    """What arrived in each step."""
+    inputs: dict[int, list[Allocation]] = defaultdict(list)
+    for allocation in evidence.capture.allocations:
+        if evidence.category(allocation) is Category.INPUT:
+            inputs[allocation.step].append(allocation)
+    return inputs
+
+
+def _words(inputs: list[Allocation]) -> str:
+    largest = sorted(inputs, key=lambda allocation: -allocation.requested_bytes)[:3]
+    return ", ".join(allocation.tensor for allocation in largest) or "unknown"
+
+
+RULE = Rule("outlier-batch", examine, needs=(Need.TWO_STEPS,))

@@ -1,0 +1,79 @@
+"""Logits of a vocabulary, one batch larger than the others, and reserved memory in pieces."""
+
+from dataclasses import replace
+
+from peaksight.diagnosis.evidence import Evidence
+from peaksight.diagnosis.rules import fragmentation, logits_unsupervised, outlier_batch
+from peaksight.records import Outcome, Role
+from peaksight.units import GIB, MIB
+from tests.helpers import allocation_of, capture_of, step_of
+
+
+def test_logits_and_their_copies_go():
+    """Those of 32 positions x 32768 classes; the hidden states stay."""
+    (finding,) = logits_unsupervised.RULE.look(Evidence(_with_classes(32768)))
+
+    assert finding.bytes == 8 * MIB
+    assert "32 positions x 32768 classes" in finding.title
+
+
+def test_few_classes_are_no_vocabulary():
+    """Near miss: an image classifier's loss is as small as its classes are few."""
+    answer = logits_unsupervised.RULE.look(Evidence(_with_classes(100)))
+
+    assert answer.why == "no log-softmax is over 1024 classes or more"
+
+
+def test_one_larger_batch_makes_the_peak():
+    """Its step needs 15 MiB, the median one 3."""
+    (finding,) = outlier_batch.RULE.look(Evidence(_steps(inputs=(1, 1, 5), peaks=(3, 3, 15))))
+
+    assert finding.bytes == 12 * MIB
+    assert "step 3 needs 15.00 MiB, the median step 3.00 MiB" in finding.title
+
+
+def test_a_higher_peak_of_equal_batches_is_no_outlier():
+    """Near miss: memory that grows has another cause."""
+    answer = outlier_batch.RULE.look(Evidence(_steps(inputs=(1, 1, 1), peaks=(3, 3, 15))))
+
+    assert answer.outcome is Outcome.REFUTED
+
+
+def test_segments_that_fit_nothing_later_are_in_pieces():
+    """Each block is larger than all before it: 272 MiB of segments, or 60 MiB of pages of 20 for the last of 48."""
+    sizes = [(20 + 4 * place) * MIB for place in range(8)]
+    blocks = [allocation_of(size, born=2 * i + 1, died=2 * i + 2) for i, size in enumerate(sizes)]
+    (finding,) = fragmentation.RULE.look(Evidence(capture_of(*blocks)))
+
+    assert finding.bytes == (272 - 60) * MIB
+    assert finding.fixes[0].kind == "expandable-segments"
+
+
+def test_little_beside_what_is_allocated_is_no_fragmentation():
+    """Near miss: what is not used is a small part."""
+    capture = capture_of(allocation_of(GIB, born=1))
+    answer = fragmentation.RULE.look(Evidence(replace(capture, peak_reserved_bytes=GIB + 20 * MIB)))
+
+    assert answer.why == "20.00 MiB of 1.02 GiB reserved were never allocated at once"
+
+
+def _with_classes(classes):
+    logits = {"tensor": f"float32[32, {classes}]"}
+    return capture_of(
+        allocation_of(2 * MIB, born=1, tensor="float32[32, 64]"),
+        allocation_of(4 * MIB, born=2, op="aten::addmm", **logits),
+        allocation_of(4 * MIB, born=3, op="aten::_log_softmax", **logits),
+        allocation_of(512, born=4, tensor="float32[]"),
+    )
+
+
+def _steps(inputs, peaks):
+    """A step has its input, and an activation that fills it up to its peak."""
+    allocations, steps = [], []
+    for place, (size, peak) in enumerate(zip(inputs, peaks, strict=True)):
+        first, step = 10 * place + 1, place + 1
+        about = {"step": step, "source": "train.py:5"}
+        allocations.append(allocation_of(size * MIB, born=first, died=first + 5, role=Role.INPUT, **about))
+        allocations.append(allocation_of((peak - size) * MIB, born=first + 1, died=first + 4, **about))
+        steps.append(step_of(step, first, first + 9, [first + 2], peak_allocated_bytes=peak * MIB))
+    return capture_of(*allocations, steps=steps)
