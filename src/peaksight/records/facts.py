@@ -181,12 +181,13 @@ class SettingFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreezeFact:
-    """A statement of the person's files that freezes parameters: makes them need no gradient.
+    """A line of the person's files that freezes parameters, makes them need no gradient, itself or by a library.
 
-    `at` is its line, `text` what it says, `condition` the innermost filter around it (`if 'encoder' in name`), empty
-    without one. `reached` tells whether it, or the loop with its filter, was come to. `num_parameters` counts how often
-    it froze one. Of what it froze before the training began, `frozen_bytes` and `frozen_matrices` (parameters of more
-    than one dimension) stayed so; `thawed_bytes` did not, because of the line `thawed_at`.
+    `at` is the line, `text` what its statement says, empty where a library does it. `condition` is the innermost filter
+    around it (`if 'encoder' in name`), empty without one. `reached` tells whether it, or the loop with its filter, was
+    come to. `num_parameters` counts how often it froze one. Of what it froze before the training began, `frozen_bytes`
+    and `frozen_matrices` (parameters of more than one dimension) stayed so; `thawed_bytes` did not, because of the line
+    `thawed_at`.
     """
 
     at: str

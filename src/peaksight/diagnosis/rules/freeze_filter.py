@@ -24,7 +24,7 @@ for name, parameter in model.named_parameters():
   join several patterns with `any`: no name is in all of them.
 
 ## Known misses
-What a library freezes by a configuration has no statement of the script. A filter of an optimizer's
+What a library freezes by a configuration is looked at only where it is undone. A filter of an optimizer's
 parameters freezes nothing: their gradients are made all the same. Parameters that are frozen in the
 middle of the training are only counted.
 """
@@ -45,11 +45,11 @@ _ASSERT = "assert any(not p.requires_grad for p in model.parameters())"
 
 def examine(evidence: Evidence) -> Answer:
     """Every statement that freezes, against what the modules train."""
-    freezes = evidence.capture.freezes
+    freezes = tuple(freeze for freeze in evidence.capture.freezes if freeze.text)
+    if findings := [each for freeze in evidence.capture.freezes for each in _without_effect(freeze, evidence)]:
+        return findings
     if not freezes:
         return Refuted("no statement of the script makes parameters need no gradient")
-    if findings := [finding for freeze in freezes for finding in _without_effect(freeze, evidence)]:
-        return findings
     frozen, all_bytes = _frozen_bytes(evidence), _parameter_bytes(evidence)
     if _is_little(freezes, evidence):
         return [_little(freezes, evidence)]

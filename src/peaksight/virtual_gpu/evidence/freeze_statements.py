@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from peaksight.records import FreezeFact
-from peaksight.virtual_gpu.evidence.freezing import Frozen
+from peaksight.virtual_gpu.evidence.freezing import Freezing, Frozen
 from peaksight.virtual_gpu.evidence.patterns import bound_names, frozen_value, is_named_in
 from peaksight.virtual_gpu.unreached.probed_files import ProbedFile, ProbedFiles
 from peaksight.virtual_gpu.unreached.probes import Probe, blocks_of, called_names, speaks_of_training
@@ -28,9 +28,12 @@ class _Place:
     condition: str = ""
 
 
-def freeze_facts(files: ProbedFiles, done_by: Callable[[str], Frozen]) -> tuple[FreezeFact, ...]:
-    """One fact for each statement that freezes before the training; `done_by` tells what a line did."""
-    return tuple(fact for file in files for fact in _facts(file, done_by))
+def freeze_facts(files: ProbedFiles, freezing: Freezing) -> tuple[FreezeFact, ...]:
+    """One fact for each statement that freezes before the training, and for each line that has a library do so."""
+    facts = [fact for file in files for fact in _facts(file, freezing.done_by)]
+    told = {fact.at for fact in facts}
+    facts += [_fact(line, did) for line, did in freezing.by_line.items() if line and line not in told]
+    return tuple(facts)
 
 
 def _facts(file: ProbedFile, done_by: Callable[[str], Frozen]) -> Iterator[FreezeFact]:
@@ -40,17 +43,22 @@ def _facts(file: ProbedFile, done_by: Callable[[str], Frozen]) -> Iterator[Freez
         at = f"{file.name}:{node.lineno}"
         did = done_by(at)
         if not did.others:
-            yield FreezeFact(
-                at=at,
-                text=ast.unparse(node),
-                condition=place.condition,
-                reached=place.reached,
-                num_parameters=did.num_parameters,
-                frozen_bytes=did.frozen_bytes,
-                frozen_matrices=did.frozen_matrices,
-                thawed_bytes=did.thawed_bytes,
-                thawed_at=did.thawed_at,
-            )
+            fact = _fact(at, did)
+            yield replace(fact, text=ast.unparse(node), condition=place.condition, reached=place.reached)
+
+
+def _fact(at: str, did: Frozen) -> FreezeFact:
+    return FreezeFact(
+        at=at,
+        text="",
+        condition="",
+        reached=True,
+        num_parameters=did.num_parameters,
+        frozen_bytes=did.frozen_bytes,
+        frozen_matrices=did.frozen_matrices,
+        thawed_bytes=did.thawed_bytes,
+        thawed_at=did.thawed_at,
+    )
 
 
 def _freezes(block: list[ast.stmt], file: ProbedFile, place: _Place) -> Iterator[tuple[ast.stmt, _Place]]:
@@ -60,18 +68,22 @@ def _freezes(block: list[ast.stmt], file: ProbedFile, place: _Place) -> Iterator
             place = replace(place, reached=place.reached and (place.is_filtered or bool(file.hits[statement.index])))
         elif inner := list(blocks_of(statement)):
             for each in inner:
-                yield from _freezes(each, file, _inside(statement, place))
+                yield from _freezes(each, file, _inside(statement, each, place))
             if _may_skip(statement) and not _is_filter(statement, place.names):
                 place = replace(place, is_filtered=False)
         elif not isinstance(statement, _DEFINITIONS) and _is_freeze(statement, place.names):
             yield statement, place
 
 
-def _inside(statement: ast.stmt, place: _Place) -> _Place:
+def _inside(statement: ast.stmt, block: list[ast.stmt], place: _Place) -> _Place:
+    """The place of `block`, which is one of those of `statement`."""
     if isinstance(statement, _LOOPS) and not any(map(speaks_of_training, called_names(statement))):
         return replace(place, is_filtered=True, names=place.names | bound_names(statement))
     if isinstance(statement, ast.If) and _is_filter(statement, place.names):
-        return replace(place, is_filtered=True, condition=f"if {ast.unparse(statement.test)}")
+        condition = f"if {ast.unparse(statement.test)}"
+        if block is not statement.body:
+            condition = f"else of {condition}"
+        return replace(place, is_filtered=True, condition=condition)
     return replace(place, is_filtered=False)
 
 

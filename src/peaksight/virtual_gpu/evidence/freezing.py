@@ -44,7 +44,7 @@ class Freezing:
         self._thawed_at = WeakIdKeyDictionary()
         self._num_frozen: Counter[str] = Counter()
         self._others: set[str] = set()
-        self._by_line: Mapping[str, Frozen] = {}
+        self.by_line: Mapping[str, Frozen] = {}
 
     def install(self, patches: Patches) -> None:
         """Follow every change of `requires_grad` until `patches` is left."""
@@ -88,10 +88,12 @@ class Freezing:
             else:
                 row.thawed_bytes += parameter.nbytes
                 row.thawed_at = thawed_at
-        self._by_line = found
+        self.by_line = {line: self._counted(line, row) for line, row in found.items()}
 
     def done_by(self, line: str) -> Frozen:
         """What the line did, as it was when the last step ended."""
-        row = self._by_line.get(line) or Frozen()
+        return self.by_line.get(line) or self._counted(line, Frozen())
+
+    def _counted(self, line: str, row: Frozen) -> Frozen:
         row.num_parameters, row.others = self._num_frozen[line], line in self._others
         return row

@@ -65,7 +65,7 @@ class Witness:
         """The script is over; `files` are its own."""
 
         def look() -> None:
-            self.freezes = freeze_facts(files, self.freezing.done_by)
+            self.freezes = freeze_facts(files, self.freezing)
             self.statements = statement_facts(files)
 
         self._try(look)

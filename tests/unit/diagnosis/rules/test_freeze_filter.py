@@ -69,8 +69,9 @@ def test_freezing_the_small_part_is_found_with_both_parts():
         ([freeze_of(reached=False)], "does not come to its freeze at train.py:9"),
         ([freeze_of(num_parameters=9, frozen_bytes=98 * MIB, frozen_matrices=9)], "98.00 MiB of 100.00 MiB"),
         ([freeze_of(num_parameters=9, frozen_bytes=MIB)], "1.00 MiB of 100.00 MiB"),
+        ([freeze_of(text="", num_parameters=1, frozen_bytes=MIB, frozen_matrices=1)], "no statement"),
     ],
-    ids=["none", "switched off", "the large part", "norms only"],
+    ids=["none", "switched off", "the large part", "norms only", "a library does"],
 )
 def test_what_is_frozen_as_meant_or_not_asked_for_is_refuted(freezes, why):
     examined = looked(*freezes, frozen_body=sum(freeze.frozen_bytes for freeze in freezes))
