@@ -32,7 +32,7 @@ from peaksight.records import Allocation, Basis, Category, Effect, Finding, Fix
 from peaksight.units import format_bytes
 
 # The highest peak is this much above the typical one, and its input as much above the typical input.
-LARGER = 1.15
+LARGER = 1.5
 
 
 def examine(evidence: Evidence) -> Answer:
