@@ -25,7 +25,7 @@ class Forks:
 
     def start(self, words: Sequence[str], environment: Mapping[str, str], log: Path) -> int:
         """Run `words` with their output in `log`, and return the exit code; `peaksight.verification.runs.Start`."""
-        from peaksight.verification.runs import start_process
+        from peaksight.verification.processes import start_process
 
         if list(words[1:3]) != _CHILD:
             return start_process(words, environment, log)

@@ -11,6 +11,7 @@ from peaksight.records.certificate import Certificate
 from peaksight.records.training import Job
 from peaksight.verification.certify import certify
 from peaksight.verification.plan import Plan
+from peaksight.verification.processes import start_process
 from peaksight.verification.runs import Recording, Start, record
 
 _STEPS = 8
@@ -43,7 +44,7 @@ class Answer:
 class Verifier:
     """Verifies controls in `directory`, where it keeps the runs of originals; `start` starts their processes."""
 
-    def __init__(self, directory: Path, start: Start | None = None) -> None:
+    def __init__(self, directory: Path, start: Start = start_process) -> None:
         """Keep nothing yet."""
         self._directory = directory
         self._start = start

@@ -12,6 +12,6 @@ def peaksight(tmp_path):
 
     def run(*words):
         command = [sys.executable, "-m", "peaksight", *map(str, words)]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=900)
 
     return run

@@ -9,7 +9,7 @@ FLAGS = {
     " -m",
     "compare": "--gpu --gpus --memory --reserved-by-others --torch --steps --worst-batch --each-commit -m "
     "--json --html --force",
-    "verify": "--against --with --steps --json --force -m",
+    "verify": "--against --with --steps --timeout --json --force -m",
     "read": "--json --html --force",
     "report": "--json --html --force --all",
     "explain": "--markdown",

@@ -9,6 +9,7 @@ pytestmark = pytest.mark.torch
 
 SCRIPT = """
 import sys
+import threading
 import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
@@ -25,6 +26,8 @@ for batch in data:
         (loss if "whole" in sys.argv else loss / len(parts)).backward()
         if "fails" in sys.argv:
             raise RuntimeError("the disk is full")
+        if "hangs" in sys.argv:
+            threading.Event().wait()
     optimizer.step()
     optimizer.zero_grad()
 """
@@ -35,8 +38,8 @@ def verify(peaksight, tmp_path):
     """The exit code, and the certificate as JSON or the message."""
     (tmp_path / "train.py").write_text(SCRIPT)
 
-    def run(against, changed):
-        done = peaksight("verify", "--json", "-", "--against", against, *changed.split())
+    def run(against, changed, *options):
+        done = peaksight("verify", "--json", "-", *options, "--against", against, *changed.split())
         return done.returncode, json.loads(done.stdout) if done.stdout else done.stderr
 
     return run
@@ -68,3 +71,11 @@ def test_no_answer(verify, changed, slug):
 
     assert 2 == code
     assert f"#{slug}" in message
+
+
+def test_a_run_that_hangs(verify):
+    """It is ended, and no answer given."""
+    code, message = verify("train.py hangs", "train.py", "--timeout", "1")
+
+    assert 2 == code
+    assert "#run-timed-out" in message

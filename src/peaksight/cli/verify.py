@@ -2,6 +2,7 @@
 
 import shlex
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from peaksight.records import ScriptCommand
 from peaksight.records.certificate import Certificate
 from peaksight.reporting.certificate import render_certificate
 from peaksight.reporting.json import certificate_to_json
+from peaksight.verification.processes import TIMEOUT, start_process
 
 _SAME, _NOT_THE_SAME = 0, 1
 
@@ -23,10 +25,20 @@ _SAME, _NOT_THE_SAME = 0, 1
 @click.option("--against", required=True, metavar="ORIGINAL", help="Script and arguments, or a git revision.")
 @click.option("--with", "extra", default="", metavar="ARGS", help="Arguments that both get, as for a smaller size.")
 @click.option("--steps", type=click.IntRange(min=1), default=8, show_default=True, help="Optimizer steps to compare.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=TIMEOUT,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long each run may take before it is ended, without an answer.",
+)
 @json_options
 @click.option("-m", "is_module", is_flag=True, help="SCRIPT is a module, as in `python -m`.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
-def verify(words: tuple[str, ...], against: str, extra: str, steps: int, is_module: bool, **options: Any) -> int:
+def verify(
+    words: tuple[str, ...], against: str, extra: str, steps: int, timeout: float, is_module: bool, **options: Any
+) -> int:
     """Run SCRIPT and the original that it is verified against, and say whether they train the same model.
 
     Both really run, a few times, from the same seeds, weights and batches. Compared are loss, every gradient, buffers,
@@ -40,13 +52,13 @@ def verify(words: tuple[str, ...], against: str, extra: str, steps: int, is_modu
     with tempfile.TemporaryDirectory(prefix="peaksight-verify-") as name:
         directory = Path(name)
         original = command_against(against, changed, more, directory / "revision")
-        certificate = _certify(original, changed, steps, directory, output)
+        certificate = _certify(original, changed, steps, timeout, directory, output)
     _publish(certificate, to, output)
     return _SAME if certificate.same else _NOT_THE_SAME
 
 
 def _certify(
-    original: ScriptCommand, changed: ScriptCommand, steps: int, directory: Path, output: Output
+    original: ScriptCommand, changed: ScriptCommand, steps: int, timeout: float, directory: Path, output: Output
 ) -> Certificate:
     """Run them; torch is imported here."""
     from peaksight.verification.certify import certify
@@ -58,7 +70,7 @@ def _certify(
         changed_command=changed,
         directory=directory,
         steps=steps,
-        record=record,
+        record=partial(record, start=partial(start_process, timeout=timeout)),
         say=output.say,
     )
     return certify(plan)

@@ -15,6 +15,7 @@ from peaksight.errors import ScriptError
 from peaksight.records import ScriptCommand
 from peaksight.records.encoding import encode_json
 from peaksight.records.training import Job, TrainingRun
+from peaksight.verification.processes import start_process
 
 _CHILD = "peaksight.verification.child"
 # What a launcher sets for each rank by itself.
@@ -24,7 +25,8 @@ _OF_RANKS |= {"WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE", "ROLE_WORLD_
 _ENVIRONMENT = {"PYTHONHASHSEED": "0", "CUBLAS_WORKSPACE_CONFIG": ":4096:8", "WANDB_MODE": "disabled"}
 
 Tensors = dict[str, dict[str, torch.Tensor]]
-# Runs the words of a process in an environment, what it prints going to a file, and returns its exit code.
+# Runs the words of a process in an environment, what it prints going to a file, and returns its exit code; raises
+# subprocess.TimeoutExpired where it does not end in time.
 Start = Callable[[Sequence[str], Mapping[str, str], Path], int]
 
 
@@ -41,26 +43,21 @@ class Recording:
         return torch.load(self.directory / f"rank{self.ranks[rank].rank}" / f"step{step}.pt", mmap=True)
 
 
-def record(command: ScriptCommand, job: Job, *, start: Start | None = None) -> Recording:
-    """Run `command` as `job` says; `start` stands for `start_process`.
+def record(command: ScriptCommand, job: Job, *, start: Start = start_process) -> Recording:
+    """Run `command` as `job` says, in processes that `start` starts.
 
     Raises:
-        ScriptError: the script failed, or trained nothing.
+        ScriptError: the script failed, or did not end in time.
     """
     directory = Path(job.directory)
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "job.json").write_bytes(encode_json(job))
     log = directory / "log.txt"
-    code = (start or start_process)(_words(command), _environment(command, directory), log)
+    try:
+        code = start(_words(command), _environment(command, directory), log)
+    except subprocess.TimeoutExpired as error:
+        raise _timed_out(command, error.timeout, log) from None
     return _read(command, directory, code, log)
-
-
-def start_process(words: Sequence[str], environment: Mapping[str, str], log: Path) -> int:
-    """Run `words`, write what they print to `log`, and return the exit code."""
-    with log.open("wb") as file:
-        return subprocess.run(
-            words, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file, check=False
-        ).returncode
 
 
 def _words(command: ScriptCommand) -> list[str]:
@@ -95,8 +92,19 @@ def _read(command: ScriptCommand, directory: Path, code: int, log: Path) -> Reco
 
 
 def _failed(command: ScriptCommand, cause: str, log: Path) -> ScriptError:
-    tail = "\n".join(log.read_text(errors="replace").splitlines()[-30:])
     return ScriptError(
-        f"{tail}\nNo answer: `{' '.join(command.argv)}` failed: {cause}. Make it run by itself first.",
+        f"{_tail(log)}\nNo answer: `{' '.join(command.argv)}` failed: {cause}. Make it run by itself first.",
         slug="run-failed",
     )
+
+
+def _timed_out(command: ScriptCommand, seconds: float, log: Path) -> ScriptError:
+    return ScriptError(
+        f"{_tail(log)}\nNo answer: `{' '.join(command.argv)}` was still running after {seconds:g} seconds, and was ended. "
+        "Ask for fewer --steps, a smaller size (--with), or a longer --timeout.",
+        slug="run-timed-out",
+    )
+
+
+def _tail(log: Path) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-30:])
