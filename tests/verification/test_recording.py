@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from peaksight.records.training import Job
-from peaksight.verification.arithmetic import Arithmetic
+from peaksight.verification.arithmetic import Arithmetic, keep_autocast_off
 from peaksight.verification.batches import Batches
 from peaksight.verification.distances import is_bitwise
 from peaksight.verification.names import Names
@@ -98,6 +98,15 @@ class TestArithmetic:
 
         assert torch.equal(X, kept)
         assert torch.equal(state, torch.get_rng_state())
+
+    def test_autocast_rounds_no_input_of_a_model_in_float64(self, monkeypatch):
+        """It casts all that is not in float64."""
+        monkeypatch.setattr(torch.autocast, "__enter__", torch.autocast.__enter__)
+        keep_autocast_off()
+        with Arithmetic(job(double=True)), torch.autocast("cpu", torch.bfloat16):
+            result = nn.functional.linear(X / 3, torch.eye(3, dtype=torch.float64))
+
+        assert torch.equal((X / 3).double(), result)
 
     def test_uniform_masks_are_those_of_rand(self):
         """As scripts write them by themselves."""

@@ -1,5 +1,6 @@
 """Runs what a script computes in float64, or without random masks, below autograd and whatever the script says."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -70,6 +71,19 @@ class Arithmetic(TorchDispatchMode):
 
     def _native_dropout_backward(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         return func(*args[:2], 1.0) if self._masks == "mean" else func(*args, **kwargs)
+
+
+def keep_autocast_off() -> None:
+    """Have `torch.autocast` change nothing in this process, for good: it would round inputs that are not in float64."""
+    real = torch.amp.autocast_mode.autocast.__enter__
+
+    @functools.wraps(real)
+    def enter(context: torch.amp.autocast_mode.autocast) -> Any:
+        entered = real(context)
+        torch.set_autocast_enabled(context.device, False)
+        return entered
+
+    torch.amp.autocast_mode.autocast.__enter__ = enter  # type: ignore[method-assign]
 
 
 _MASKS: dict[Any, Callable[[Arithmetic, Any, tuple, dict[str, Any]], Any]] = {

@@ -16,7 +16,7 @@ import msgspec
 import torch
 
 from peaksight.records.training import Job
-from peaksight.verification.arithmetic import Arithmetic
+from peaksight.verification.arithmetic import Arithmetic, keep_autocast_off
 from peaksight.verification.recorder import Recorder
 from peaksight.verification.watching import watch
 
@@ -39,6 +39,8 @@ def main(words: list[str]) -> int:
         with ExitStack() as stack:
             if job.double or job.masks != "own":
                 stack.enter_context(Arithmetic(job))
+            if job.double:
+                keep_autocast_off()
             _run(target, is_module=is_module)
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)

@@ -100,7 +100,7 @@ def _failed(command: ScriptCommand, cause: str, log: Path) -> ScriptError:
 
 def _timed_out(command: ScriptCommand, seconds: float, log: Path) -> ScriptError:
     return ScriptError(
-        f"{_tail(log)}\nNo answer: `{' '.join(command.argv)}` was still running after {seconds:g} seconds, and was ended. "
+        f"{_tail(log)}\nNo answer: `{' '.join(command.argv)}` was still running after {seconds:g} seconds. "
         "Ask for fewer --steps, a smaller size (--with), or a longer --timeout.",
         slug="run-timed-out",
     )
