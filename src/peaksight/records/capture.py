@@ -11,7 +11,6 @@ from peaksight.records.facts import (
     CheckpointFlagFact,
     FreezeFact,
     Hold,
-    LossFact,
     ModuleFact,
     OptimizerFact,
     SettingFact,
@@ -280,6 +279,5 @@ class Capture:
     checkpoint_flags: tuple[CheckpointFlagFact, ...] = ()
     settings: tuple[SettingFact, ...] = ()
     freezes: tuple[FreezeFact, ...] = ()
-    losses: tuple[LossFact, ...] = ()
     statements: tuple[StatementFact, ...] = ()
     source_lines: tuple[SourceLine, ...] = ()

@@ -115,14 +115,19 @@ class OptimizerFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchFact:
-    """What a DataLoader gave in one step: `batch_size` samples were asked for, `first_sizes` the sizes of the first
-    dimensions of the tensors in it, largest first. `at` is the line that took it. `shapes` has them in full.
+    """A batch that the DataLoader number `loader`, counted from 0, gave to the line `at` in the step `step`.
+
+    What is made of it is born after `tick`, in a step that may be a later one where a library reads ahead.
+    `batch_size` is how many samples the loader was asked for, 0 where nothing says it. `bytes` are those of all tensors
+    in the batch, `shapes` are the dtypes and shapes of the largest of them, largest first: `float32[8, 3]; int64[8]`.
     """
 
+    tick: int
     step: int
+    loader: int
     at: str
     batch_size: int
-    first_sizes: str
+    bytes: int
     shapes: str
 
 
@@ -199,21 +204,6 @@ class FreezeFact:
     frozen_matrices: int
     thawed_bytes: int
     thawed_at: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LossFact:
-    """A classification loss: `num_positions` rows of `num_classes` logits, of which `num_supervised` have a label.
-
-    `num_supervised` is None where the labels are not known. `born` is that of the block of the logits, `at` the line.
-    """
-
-    step: int
-    at: str
-    born: int
-    num_positions: int
-    num_classes: int
-    num_supervised: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -145,7 +145,7 @@ class VirtualGpu:
         modules.install(patches, mode, self.loop, parameters, self.witness)
         optimizers.install(patches, self.loop, parameters, self.witness.optimizer_stepped)
         backward.install(patches, requests, self.loop, self.devices, parameters, self.witness.backward_begins)
-        data_loading.install(patches, self._worst)
+        data_loading.install(patches, self.witness.loader_read, self._worst)
         triton_kernels.install(patches, partial(self.approximations.note, "triton-kernels"))
         generation.install(patches, partial(self.made_up, "token"))
         distributed.install(patches, self.devices, self.approximations.note)

@@ -123,6 +123,7 @@ def _capture(
         terms=tuple(gpu.witness.passes.terms) if ledger.device == 0 else (),
         modules=gpu.witness.modules.facts,
         optimizers=gpu.witness.optimizers.facts,
+        batches=tuple(gpu.witness.batches.facts[ledger.device]),
         checkpoints=gpu.witness.checkpoints.facts_on(ledger.device),
         checkpoint_flags=gpu.witness.checkpoint_flags.facts,
         settings=gpu.witness.settings.facts,

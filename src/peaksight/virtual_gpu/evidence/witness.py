@@ -8,8 +8,10 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.utils.data import DataLoader
 
 from peaksight.records import FreezeFact, Hold, Phase, Role, StatementFact
+from peaksight.virtual_gpu.evidence.batches_seen import BatchesSeen
 from peaksight.virtual_gpu.evidence.checkpoint_flags import CheckpointFlags
 from peaksight.virtual_gpu.evidence.checkpoints_seen import CheckpointsSeen
 from peaksight.virtual_gpu.evidence.config_settings import ConfigSettings
@@ -42,6 +44,7 @@ class Witness:
         """Nothing was seen yet."""
         self.modules = ModulesSeen(loop.modules)
         self.optimizers = OptimizersSeen()
+        self.batches = BatchesSeen(devices, loop, lines)
         self.checkpoints = CheckpointsSeen(devices, loop, lines)
         self.checkpoint_flags = CheckpointFlags(self.modules)
         self.passes = PassesSeen(devices, loop, lines)
@@ -83,6 +86,11 @@ class Witness:
         self._try(self.modules.step_ends)
         self._try(self.freezing.step_ends)
         self._look("step", sys._getframe(1))
+
+    def loader_read(self, loader: DataLoader) -> Callable[[Any], None]:
+        """`loader` is read from its begin; what to call with each batch that it gives."""
+        asked = self.batches.asked(loader)
+        return lambda batch: self._try(lambda: self.batches.gave(asked, batch))
 
     def module_called(self, module: nn.Module, *, is_root: bool) -> None:
         """`module` is called, from outside of any other if `is_root`."""

@@ -5,7 +5,7 @@ mode is on), one batch at a time, so that nothing is forked, pinned or prefetche
 """
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -18,23 +18,31 @@ from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.torch_private import function_modes_off, modes_off
 from peaksight.virtual_gpu.training.worst_batch import WorstBatches
 
+Follow = Callable[[DataLoader], Callable[[Any], None]]
 
-def install(patches: Patches, worst: WorstBatches | None = None) -> None:
-    """Read every DataLoader in this process until `patches` is left, with `worst` batches in place of its own."""
+
+def install(patches: Patches, follow: Follow, worst: WorstBatches | None = None) -> None:
+    """Read every DataLoader in this process until `patches` is left, with `worst` batches in place of its own.
+
+    `follow` is called with each loader that is read from its begin, and answers what to call with every batch.
+    """
     fetch = _BaseDataLoaderIter.__next__
-    patches.set(DataLoader, "_get_iterator", lambda loader: _in_process_iterator(loader, worst))
+    patches.set(DataLoader, "_get_iterator", lambda loader: _in_process_iterator(loader, follow, worst))
     patches.set(_BaseDataLoaderIter, "__next__", lambda iterator: _fetch(fetch, iterator))
     if worst is not None:
         patches.callback(worst.tell_unused)
 
 
-def _in_process_iterator(loader: DataLoader, worst: WorstBatches | None) -> Iterator[Any]:
+def _in_process_iterator(loader: DataLoader, follow: Follow, worst: WorstBatches | None) -> Iterator[Any]:
+    on_batch = follow(loader)
     if loader.num_workers > 1 and isinstance(loader.dataset, IterableDataset):
-        return _in_turn([_iterator_of(loader, worker, worst) for worker in range(loader.num_workers)])
-    return _iterator_of(loader, 0, worst)
+        return _in_turn([_iterator_of(loader, worker, on_batch, worst) for worker in range(loader.num_workers)])
+    return _iterator_of(loader, 0, on_batch, worst)
 
 
-def _iterator_of(loader: DataLoader, worker: int, worst: WorstBatches | None) -> Iterator[Any]:
+def _iterator_of(
+    loader: DataLoader, worker: int, on_batch: Callable[[Any], None], worst: WorstBatches | None
+) -> Iterator[Any]:
     """What `worker` of `loader` reads, or the loader itself if it has none."""
     alone = copy.copy(loader)
     vars(alone).update(num_workers=0, timeout=0, pin_memory=False, prefetch_factor=None, persistent_workers=False)
@@ -43,7 +51,7 @@ def _iterator_of(loader: DataLoader, worker: int, worst: WorstBatches | None) ->
         if info is not None and loader.worker_init_fn is not None:
             loader.worker_init_fn(worker)
         iterator: Any = _SingleProcessDataLoaderIter(alone)
-        iterator._peaksight_worker = info
+        iterator._peaksight_worker, iterator._peaksight_on_batch = info, on_batch
         if worst is not None:
             iterator._sampler_iter = worst.instead_of(iterator._sampler_iter, loader)
     return iterator
@@ -77,7 +85,10 @@ def _in_turn(iterators: list[Iterator[Any]]) -> Iterator[Any]:
 
 def _fetch(fetch: Any, iterator: Any) -> Any:
     with _in_worker(getattr(iterator, "_peaksight_worker", None)):
-        return fetch(iterator)
+        batch = fetch(iterator)
+    if on_batch := getattr(iterator, "_peaksight_on_batch", None):
+        on_batch(batch)
+    return batch
 
 
 @contextmanager
