@@ -21,10 +21,11 @@ class Shape(NamedTuple):
 
 def shape_of(allocation: Allocation) -> Shape:
     """Of `float32[8, 512, 768]`; that of an empty text has no dtype and no sizes."""
-    return _parsed(allocation.tensor)
+    return parsed(allocation.tensor)
 
 
 @lru_cache(maxsize=65536)
-def _parsed(tensor: str) -> Shape:
+def parsed(tensor: str) -> Shape:
+    """Of a text as `float32[8, 512, 768]`."""
     dtype, _, sizes = tensor.partition("[")
     return Shape(dtype, tuple(int(size) for size in sizes.rstrip("]").split(",") if size.strip()))
