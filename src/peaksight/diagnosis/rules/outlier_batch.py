@@ -2,7 +2,8 @@
 
 ## What it finds
 Steps whose peaks differ, where the highest one is that of the largest input: long samples, large
-graphs or many boxes that met in one batch.
+graphs or many boxes that met in one batch. The input is what arrives on the card in a step, or
+where nothing does, what the DataLoaders gave.
 
 ## Why it costs memory
 Activations grow with the length, scores of attention with its square. A batch is padded to its
@@ -27,8 +28,8 @@ from collections import defaultdict
 from statistics import median
 
 from peaksight.diagnosis.evidence import Evidence, main_line
-from peaksight.diagnosis.rule import Answer, Need, Refuted, Rule
-from peaksight.records import Allocation, Basis, Category, Effect, Finding, Fix
+from peaksight.diagnosis.rule import Answer, Need, NotDecidable, Refuted, Rule
+from peaksight.records import Allocation, Basis, BatchFact, Category, Effect, Finding, Fix
 from peaksight.units import format_bytes
 
 # The highest peak is this much above the typical one, and its input as much above the typical input.
@@ -39,11 +40,12 @@ def examine(evidence: Evidence) -> Answer:
     """The step of the peak, and its input, beside the median of the others."""
     peaks = {step.step: step.peak_allocated_bytes for step in evidence.capture.steps if step.complete}
     others = [peak for step, peak in peaks.items() if step != evidence.peak_step]
-    inputs = _inputs(evidence)
-    sizes = [sum(a.requested_bytes for a in inputs[step]) for step in peaks if step != evidence.peak_step]
-    largest = inputs[evidence.peak_step]
-    size = sum(a.requested_bytes for a in largest)
-    typical, typical_size = median(others), median(sizes)
+    largest = _inputs(evidence)[evidence.peak_step]
+    sizes = _sizes(evidence)
+    size = sizes[evidence.peak_step]
+    typical, typical_size = median(others), median(sizes[step] for step in peaks if step != evidence.peak_step)
+    if not size:
+        return NotDecidable("nothing arrives on the card in the step of the peak, and no DataLoader gave a batch")
     if evidence.peak_bytes < LARGER * typical or size < LARGER * typical_size:
         told = f"the peak is {evidence.peak_bytes / max(typical, 1):.2f} times that of the median step"
         return Refuted(f"{told}, its input {size / max(typical_size, 1):.2f} times")
@@ -57,6 +59,7 @@ def examine(evidence: Evidence) -> Answer:
             evidence=(
                 f"its input is {_words(largest)}: {format_bytes(size)}, that of the median step "
                 f"{format_bytes(int(typical_size))}",
+                *_given(evidence, largest),
                 f"without it the highest of {len(peaks)} steps is {format_bytes(falls)} lower",
             ),
             fixes=(
@@ -80,6 +83,32 @@ def _inputs(evidence: Evidence) -> dict[int, list[Allocation]]:
         if evidence.category(allocation) is Category.INPUT:
             inputs[allocation.step].append(allocation)
     return inputs
+
+
+def _sizes(evidence: Evidence) -> dict[int, int]:
+    """The bytes of the input of each step; of what the loaders gave it is their largest batch."""
+    sizes: dict[int, int] = defaultdict(int)
+    for step, arrived in _inputs(evidence).items():
+        sizes[step] = sum(allocation.requested_bytes for allocation in arrived)
+    if not sizes:
+        for batch in evidence.capture.batches:
+            sizes[batch.step] = max(sizes[batch.step], batch.bytes)
+    return sizes
+
+
+def _given(evidence: Evidence, inputs: list[Allocation]) -> tuple[str, ...]:
+    """Which loader gave the largest of `inputs`; without any, its step decides."""
+    before = [batch for batch in evidence.capture.batches if batch.tick < evidence.capture.peak_tick]
+    shape = max(inputs, key=lambda allocation: allocation.requested_bytes).tensor if inputs else ""
+    batch = next((batch for batch in reversed(before) if _may_be(batch, shape, evidence.peak_step)), None)
+    if batch is None:
+        return ()
+    samples = f"{batch.batch_size} samples" if batch.batch_size else "a batch"
+    return (f"the loader at {batch.at}, asked for {samples}, gave it as {batch.shapes}",)
+
+
+def _may_be(batch: BatchFact, shape: str, step: int) -> bool:
+    return shape in batch.shapes.split("; ") if shape else batch.step == step
 
 
 def _words(inputs: list[Allocation]) -> str:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from peaksight.diagnosis.evidence import Evidence
 from peaksight.diagnosis.rules import fragmentation, logits_unsupervised, outlier_batch
-from peaksight.records import Outcome, Role
+from peaksight.records import BatchFact, Outcome, Role
 from peaksight.units import GIB, MIB
 from tests.helpers import allocation_of, capture_of, step_of
 
@@ -39,6 +39,24 @@ def test_a_higher_peak_of_equal_batches_is_no_outlier():
     assert answer.outcome is Outcome.REFUTED
 
 
+def test_the_loader_of_the_outlier_is_named():
+    """By the shape that arrived, also where a library has read the next batch since."""
+    batches = (_batch(1, 1, "int64[4, 100]"), _batch(20, 2, "int64[4, 900]"), _batch(21, 2, "int64[4, 100]"))
+    capture = replace(_steps(inputs=(1, 1, 5), peaks=(3, 3, 15), tensor="int64[4, 900]"), batches=batches)
+    (finding,) = outlier_batch.RULE.look(Evidence(capture))
+
+    assert "the loader at train.py:3, asked for 4 samples, gave it as int64[4, 900]" in finding.evidence
+
+
+def test_where_nothing_arrives_the_loaders_tell():
+    """The peak alone says nothing of batches."""
+    capture = _steps(inputs=(0, 0, 0), peaks=(3, 3, 15))
+    batches = tuple(_batch(10 * step, step, "int64[4, 9]", num_bytes=size) for step, size in enumerate((1, 1, 5), 1))
+
+    assert outlier_batch.RULE.look(Evidence(capture)).outcome is Outcome.NOT_DECIDABLE
+    assert outlier_batch.RULE.look(Evidence(replace(capture, batches=batches)))[0].bytes == 12 * MIB
+
+
 def test_segments_that_fit_nothing_later_are_in_pieces():
     """Each block is larger than all before it: 272 MiB of segments, or 60 MiB of pages of 20 for the last of 48."""
     sizes = [(20 + 4 * place) * MIB for place in range(8)]
@@ -67,13 +85,19 @@ def _with_classes(classes):
     )
 
 
-def _steps(inputs, peaks):
-    """A step has its input, and an activation that fills it up to its peak."""
+def _batch(tick, step, shapes, num_bytes=MIB):
+    return BatchFact(tick=tick, step=step, loader=0, at="train.py:3", batch_size=4, bytes=num_bytes, shapes=shapes)
+
+
+def _steps(inputs, peaks, tensor=""):
+    """A step has its input if there is any, and an activation that fills it up to its peak."""
     allocations, steps = [], []
     for place, (size, peak) in enumerate(zip(inputs, peaks, strict=True)):
         first, step = 10 * place + 1, place + 1
         about = {"step": step, "source": "train.py:5"}
-        allocations.append(allocation_of(size * MIB, born=first, died=first + 5, role=Role.INPUT, **about))
+        if size:
+            arrived = {"role": Role.INPUT, "tensor": tensor}
+            allocations.append(allocation_of(size * MIB, born=first, died=first + 5, **arrived, **about))
         allocations.append(allocation_of((peak - size) * MIB, born=first + 1, died=first + 4, **about))
         steps.append(step_of(step, first, first + 9, [first + 2], peak_allocated_bytes=peak * MIB))
     return capture_of(*allocations, steps=steps)
