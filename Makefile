@@ -58,6 +58,10 @@ operators: .venv/dev  ## Compare single operators with what they took on a GPU; 
 controls: .venv/dev  ## Verify pairs of scripts whose verdict is known; writes docs/controls.md
 	$(BIN)/python -m benchmarks.controls $(ARGS)
 
+.PHONY: causes
+causes: .venv/dev  ## Compare the first finding with the known cause of each script in tests/scripts; writes docs/causes.md
+	$(BIN)/python -m benchmarks.causes $(ARGS)
+
 .PHONY: bench
 bench: .venv/dev  ## Measure what a simulated run costs: time and host memory
 	$(BIN)/python -m benchmarks.bench $(ARGS)
