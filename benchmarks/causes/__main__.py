@@ -1,7 +1,7 @@
 """`make causes`: does the first finding name the cause that is known? Writes docs/causes.md.
 
-Every script of tests/scripts/expected.toml is simulated as it is and with `--fixed`. Beside the bytes of the finding stands by
-how much the peak falls: simulated again, and for the reports as H200s measured it.
+Every script of tests/scripts/expected.toml is simulated as it is and with `--fixed`. Beside the bytes of the finding
+stands by how much the peak falls: simulated again, and for the reports as H200s measured it.
 """
 
 import argparse

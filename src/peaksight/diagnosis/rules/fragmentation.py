@@ -77,4 +77,4 @@ def _peak_with_setting(capture: Capture) -> int:
     return replay_capture(replace(capture, calls=(setting, *others)), limit_bytes=None).peak_reserved_bytes
 
 
-RULE = Rule("fragmentation", examine)
+RULE = Rule("fragmentation", examine, is_general=True)

@@ -1,0 +1,77 @@
+"""# One tensor is a large part of the peak
+
+## What it finds
+A single block that is no parameter, gradient or state, or several of the same line and shape, hold a
+quarter of the peak or more.
+
+## Why it costs memory
+Most runs divide their memory among many tensors. One that stands out was made with a dimension that
+multiplies: all pairs of something, all positions times all classes, a whole image through a layer for
+pixels, a batch that was not cut. Such a block must also lie in one piece.
+
+## Example
+```python
+distance = (x[:, None] - x[None, :]).square().sum(-1)  # n x n x width, before the sum
+distance = torch.cdist(x, x)  # n x n
+```
+
+## Fixes
+- Work in pieces along the dimension that multiplies: the same up to rounding.
+- An operator that does not write the intermediate out.
+
+## Known misses
+It tells what is large, not whether it is needed. Attention scores and logits have rules of their own.
+"""
+
+from collections import defaultdict
+
+from peaksight.diagnosis.evidence import Evidence, total_bytes
+from peaksight.diagnosis.rule import Answer, Refuted, Rule
+from peaksight.records import Allocation, Basis, Category, Effect, Finding, Fix
+from peaksight.units import format_bytes
+
+LARGE_PART = 0.25
+_OF_TRAINING = {Category.ACTIVATION, Category.TEMPORARY, Category.INPUT, Category.OTHER}
+
+
+def examine(evidence: Evidence) -> Answer:
+    """The blocks at the peak of one line and shape that hold most."""
+    largest = _largest(evidence)
+    block = max((allocation.allocated_bytes for allocation in largest), default=0)
+    if block < LARGE_PART * evidence.peak_bytes:
+        return Refuted(f"the largest block that is no state of the model has {format_bytes(block)}")
+    same = [a for a in evidence.capture.allocations if (a.source, a.tensor) == (largest[0].source, largest[0].tensor)]
+    saved = evidence.saved_without(same)
+    return [
+        Finding(
+            rule=RULE.slug,
+            title=f"{_count(largest)} {largest[0].tensor or 'block'} is {evidence.share(total_bytes(largest))}",
+            bytes=saved,
+            evidence=(f"made by {largest[0].op} at {largest[0].source or 'no line of the script'}",),
+            fixes=(
+                Fix(
+                    kind="in-pieces",
+                    text="Work in pieces along the dimension that multiplies.",
+                    effect=Effect.ROUNDING,
+                ),
+            ),
+            basis=Basis.PATTERN,
+            at=largest[0].source,
+        )
+    ]
+
+
+def _largest(evidence: Evidence) -> list[Allocation]:
+    """Of the live blocks that training makes those of one line and shape, of which one is the largest of all."""
+    groups: dict[tuple[str, str], list[Allocation]] = defaultdict(list)
+    for allocation in evidence.live:
+        if evidence.category(allocation) in _OF_TRAINING:
+            groups[allocation.source, allocation.tensor].append(allocation)
+    return max(groups.values(), key=lambda group: max(a.allocated_bytes for a in group), default=[])
+
+
+def _count(blocks: list[Allocation]) -> str:
+    return "One" if len(blocks) == 1 else f"{len(blocks)} times"
+
+
+RULE = Rule("one-large-tensor", examine, is_general=True)
