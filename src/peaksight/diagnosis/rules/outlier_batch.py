@@ -21,14 +21,15 @@ collate = partial(pad_sequence, batch_first=True)  # 31 samples of 200 tokens an
 
 ## Known misses
 Only steps that were simulated count, and these stop once two agree: `--worst-batch` makes every
-batch of the longest samples.
+batch of the longest samples. Where two steps are as high as each other, as where samples are cut to a
+length that several reach, none is an outlier.
 """
 
 from collections import defaultdict
 from statistics import median
 
 from peaksight.diagnosis.evidence import Evidence, main_line
-from peaksight.diagnosis.rule import Answer, Need, NotDecidable, Refuted, Rule
+from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, NotDecidable, Refuted, Rule
 from peaksight.records import Allocation, Basis, BatchFact, Category, Effect, Finding, Fix
 from peaksight.units import format_bytes
 
@@ -50,6 +51,10 @@ def examine(evidence: Evidence) -> Answer:
         told = f"the peak is {evidence.peak_bytes / max(typical, 1):.2f} times that of the median step"
         return Refuted(f"{told}, its input {size / max(typical_size, 1):.2f} times")
     falls = evidence.peak_bytes - max(others)
+    if falls < NOTABLE_SHARE * evidence.peak_bytes:
+        return Refuted(
+            f"another step is as high: without step {evidence.peak_step} the peak is {format_bytes(falls)} lower"
+        )
     return [
         Finding(
             rule=RULE.slug,

@@ -39,6 +39,13 @@ def test_a_higher_peak_of_equal_batches_is_no_outlier():
     assert answer.outcome is Outcome.REFUTED
 
 
+def test_two_steps_as_high_are_no_outliers():
+    """Near miss: samples are cut to a length that both have reached."""
+    answer = outlier_batch.RULE.look(Evidence(_steps(inputs=(1, 1, 5, 1, 5), peaks=(3, 3, 15, 3, 15))))
+
+    assert answer.why == "another step is as high: without step 3 the peak is 0 B lower"
+
+
 def test_the_loader_of_the_outlier_is_named():
     """By the shape that arrived, also where a library has read the next batch since."""
     batches = (_batch(1, 1, "int64[4, 100]"), _batch(20, 2, "int64[4, 900]"), _batch(21, 2, "int64[4, 100]"))
