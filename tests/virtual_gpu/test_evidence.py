@@ -194,7 +194,7 @@ def test_an_object_that_cannot_be_looked_at_is_passed_over():
 
 
 def test_modules_and_optimizers():
-    """What they train, in which mode and how often they were called."""
+    """What they train, and with which state."""
     with h100(max_steps=2) as gpu, pytest.raises(StopSimulation):
         layers = model()
         layers[0].requires_grad_(False)
@@ -207,8 +207,7 @@ def test_modules_and_optimizers():
     rows = {row.frozen: row for row in gpu.witness.optimizers.facts}
 
     assert (first.frozen_bytes, last.frozen_bytes) == (first.parameter_bytes, 0)
-    assert (first.num_calls, first.num_calls_with_grad, first.training) == (1, 1, True)
-    assert facts["Sequential"].is_root and not first.is_root
+    assert set(facts) == {"Sequential.0", "Sequential.2"}
     assert (rows[False].state_bytes, rows[False].how, rows[False].kind) == (
         2 * last.parameter_bytes,
         "foreach",

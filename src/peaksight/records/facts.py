@@ -76,21 +76,15 @@ class TermFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModuleFact:
-    """A module with parameters of its own, or a root, as it was at the last look.
+    """A module with parameters of its own, as it was at the last look.
 
-    `module` is its path (FQN), `kind` the name of its class. `parameter_bytes` are those of its own parameters,
-    `frozen_bytes` of those among them that need no gradient. `training` is its mode. `num_calls` counts its calls in
-    the last complete step, `num_calls_with_grad` those in which autograd recorded.
+    `module` is its path (FQN), `parameter_bytes` are those of its own parameters, `frozen_bytes` of those among them
+    that need no gradient.
     """
 
     module: str
-    kind: str
-    is_root: bool
     parameter_bytes: int
     frozen_bytes: int
-    training: bool
-    num_calls: int
-    num_calls_with_grad: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The modules of the script: what they train, their mode, and how often they are called."""
+"""The modules of the script: what they train, and how often they are called while autograd records."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -19,7 +19,6 @@ class ModulesSeen:
         """Paths are those of `tree`."""
         self._tree = tree
         self._roots: WeakSet[nn.Module] = WeakSet()
-        self._calls: Counter[int] = Counter()
         self._calls_with_grad: Counter[int] = Counter()
         self.facts: tuple[ModuleFact, ...] = ()
 
@@ -27,7 +26,6 @@ class ModulesSeen:
         """`module` is called, from outside of any other if `is_root`."""
         if is_root:
             self._roots.add(module)
-        self._calls[id(module)] += 1
         self._calls_with_grad[id(module)] += torch.is_grad_enabled()
 
     def all_modules(self) -> Iterator[nn.Module]:
@@ -46,12 +44,10 @@ class ModulesSeen:
     def step_ends(self) -> None:
         """Keep what the modules are like now, and count anew."""
         self.facts = tuple(
-            self._fact(module, is_root=module is root)
-            for root in self._models()
-            for module in root.modules()
-            if module is root or module._parameters or not module._modules
+            self._fact(module)
+            for module in self.all_modules()
+            if next(module.parameters(recurse=False), None) is not None
         )
-        self._calls.clear()
         self._calls_with_grad.clear()
 
     def _models(self) -> list[nn.Module]:
@@ -59,15 +55,10 @@ class ModulesSeen:
         children = {id(child) for root in self._roots for child in root.modules() if child is not root}
         return [root for root in self._roots if id(root) not in children]
 
-    def _fact(self, module: nn.Module, *, is_root: bool) -> ModuleFact:
+    def _fact(self, module: nn.Module) -> ModuleFact:
         parameters: list[Any] = list(module.parameters(recurse=False))
         return ModuleFact(
             module=self._tree.path_of(module),
-            kind=type(module).__name__,
-            is_root=is_root,
             parameter_bytes=sum(each.nbytes for each in parameters),
             frozen_bytes=sum(each.nbytes for each in parameters if not each.requires_grad),
-            training=module.training,
-            num_calls=self._calls[id(module)],
-            num_calls_with_grad=self._calls_with_grad[id(module)],
         )

@@ -38,13 +38,8 @@ def flag_of(**about):
 def module_of(path, frozen_bytes=0):
     return ModuleFact(
         module=path,
-        kind="Linear",
-        is_root=False,
         parameter_bytes=MIB,
         frozen_bytes=frozen_bytes,
-        training=True,
-        num_calls=1,
-        num_calls_with_grad=1,
     )
 
 

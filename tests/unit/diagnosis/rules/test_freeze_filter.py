@@ -27,13 +27,8 @@ def freeze_of(**about):
 def module_of(path, num_bytes, frozen_bytes=0):
     return ModuleFact(
         module=path,
-        kind="Linear",
-        is_root=False,
         parameter_bytes=num_bytes,
         frozen_bytes=frozen_bytes,
-        training=True,
-        num_calls=1,
-        num_calls_with_grad=1,
     )
 
 
