@@ -30,7 +30,7 @@ from statistics import median
 
 from peaksight.diagnosis.evidence import Evidence, main_line
 from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, NotDecidable, Refuted, Rule
-from peaksight.records import Allocation, Basis, BatchFact, Category, Effect, Finding, Fix
+from peaksight.records import Allocation, Basis, BatchFact, Category, Effect, Finding, Fix, Phase
 from peaksight.units import format_bytes
 
 # The highest peak is this much above the typical one, and its input as much above the typical input.
@@ -45,6 +45,8 @@ def examine(evidence: Evidence) -> Answer:
     sizes = _sizes(evidence)
     size = sizes[evidence.peak_step]
     typical, typical_size = median(others), median(sizes[step] for step in peaks if step != evidence.peak_step)
+    if _is_evaluation(evidence):
+        return Refuted("the peak is in an evaluation, not in a batch that is trained on")
     if not size:
         return NotDecidable("nothing arrives on the card in the step of the peak, and no DataLoader gave a batch")
     if evidence.peak_bytes < LARGER * typical or size < LARGER * typical_size:
@@ -62,7 +64,7 @@ def examine(evidence: Evidence) -> Answer:
             f"the median step {format_bytes(int(typical))}",
             bytes=evidence.peak_bytes - int(typical),
             evidence=(
-                f"its input is {_words(largest)}: {format_bytes(size)}, that of the median step "
+                f"its input is {_words(largest)}, the largest {format_bytes(size)}, that of the median step "
                 f"{format_bytes(int(typical_size))}",
                 *_given(evidence, largest),
                 f"without it the highest of {len(peaks)} steps is {format_bytes(falls)} lower",
@@ -81,6 +83,13 @@ def examine(evidence: Evidence) -> Answer:
     ]
 
 
+def _is_evaluation(evidence: Evidence) -> bool:
+    """Whether the peak is in a forward that autograd does not record."""
+    maker = evidence.peak_maker
+    is_recorded = maker is None or maker.grad_enabled or maker.phase is not Phase.FORWARD
+    return evidence.peak_phase is Phase.EVALUATION or not is_recorded
+
+
 def _inputs(evidence: Evidence) -> dict[int, list[Allocation]]:
     """What arrived in each step."""
     inputs: dict[int, list[Allocation]] = defaultdict(list)
@@ -91,10 +100,10 @@ def _inputs(evidence: Evidence) -> dict[int, list[Allocation]]:
 
 
 def _sizes(evidence: Evidence) -> dict[int, int]:
-    """The bytes of the input of each step; of what the loaders gave it is their largest batch."""
+    """The bytes of the largest tensor that arrived in each step: how many arrive is not the batch's doing."""
     sizes: dict[int, int] = defaultdict(int)
     for step, arrived in _inputs(evidence).items():
-        sizes[step] = sum(allocation.requested_bytes for allocation in arrived)
+        sizes[step] = max(allocation.requested_bytes for allocation in arrived)
     if not sizes:
         for batch in evidence.capture.batches:
             sizes[batch.step] = max(sizes[batch.step], batch.bytes)
