@@ -15,9 +15,9 @@ def backward_of(number, tick, **about):
     return BackwardFact(number=number, tick=tick, **(facts | about))
 
 
-def term_of(backward, term, first_born, last_born, saved_bytes=0):
+def term_of(backward, first_born):
     """A term of the loss of a backward pass."""
-    return TermFact(backward=backward, term=term, first_born=first_born, last_born=last_born, saved_bytes=saved_bytes)
+    return TermFact(backward=backward, first_born=first_born)
 
 
 def hold_of(born, name, *, tick, shown_bytes=0, **about):

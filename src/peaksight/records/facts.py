@@ -63,15 +63,12 @@ class BackwardFact:
 class TermFact:
     """One of several terms whose sum the backward pass `backward` began at, and whose graphs have nothing in common.
 
-    Terms are counted from 0 in the order in which their last blocks were born. `saved_bytes` are those of the blocks
-    that the term saves, of which the first one after the term before was born at `first_born`, the last at `last_born`.
+    Terms are in the order in which their last blocks were born. Of the blocks that a term saves, the first one after
+    the term before was born at `first_born`.
     """
 
     backward: int
-    term: int
     first_born: int
-    last_born: int
-    saved_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

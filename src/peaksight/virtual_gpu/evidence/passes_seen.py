@@ -75,15 +75,9 @@ class PassesSeen:
         of its computation.
         """
         before = 0
-        for place, births in enumerate(sorted(terms, key=lambda births: max(birth.born for birth in births))):
+        for births in sorted(terms, key=lambda births: max(birth.born for birth in births)):
             born = sorted(birth.born for birth in births)
-            yield TermFact(
-                backward=self._num_backwards,
-                term=place,
-                first_born=next(tick for tick in born if tick > before),
-                last_born=born[-1],
-                saved_bytes=sum(birth.allocated_bytes for birth in set(births)),
-            )
+            yield TermFact(backward=self._num_backwards, first_born=next(tick for tick in born if tick > before))
             before = born[-1]
 
     def _ticks(self) -> tuple[int, ...]:

@@ -54,7 +54,7 @@ def micro_batches(num_terms, **about):
         allocation_of(8 * MIB, born=1 + term, died=20 + term, backward=1, saved_by="TanhBackward0")
         for term in range(num_terms)
     ]
-    terms = [term_of(1, term, 1 + term, 1 + term) for term in range(num_terms)]
+    terms = [term_of(1, 1 + term) for term in range(num_terms)]
     facts = {"backwards": [backward_of(1, 12)], "terms": terms, "steps": [step_of(1, 1, 40, backward_began=[12])]}
     return look(*blocks, **(facts | about))
 

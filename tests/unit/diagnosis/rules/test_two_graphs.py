@@ -26,7 +26,7 @@ def look(*, terms, observed=True):
 
 def test_two_terms_with_graphs_apart():
     """The first could have been gone through before the second was made."""
-    (finding,) = look(terms=[term_of(1, 0, 1, 1), term_of(1, 1, 3, 3)])
+    (finding,) = look(terms=[term_of(1, 1), term_of(1, 3)])
 
     assert (finding.bytes, finding.at) == (8 * MIB, "gan.py:5")
     assert "the backward pass at gan.py:7" in finding.evidence[0]
@@ -42,7 +42,7 @@ def test_a_loss_of_two_outputs_together():
 
 def test_three_terms_are_another_rule_s():
     """accumulated-graph tells of them."""
-    assert look(terms=[term_of(1, i, 1 + i, 1 + i) for i in range(3)]).outcome is Outcome.REFUTED
+    assert look(terms=[term_of(1, 1 + i) for i in range(3)]).outcome is Outcome.REFUTED
 
 
 def test_a_recording_does_not_tell():
