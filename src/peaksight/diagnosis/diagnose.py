@@ -54,6 +54,11 @@ def _explained(finding: Finding, better: Finding) -> Examined:
 
 
 def _rank(finding: Finding, peak_bytes: int) -> tuple[bool, bool, int, str]:
-    """Causes before what has no effect; what is special to the run and large first, and then by size."""
-    is_special = not all_rules()[finding.rule].is_general and finding.bytes >= LARGE_SHARE * peak_bytes
-    return finding.without_effect, not is_special, -finding.bytes, finding.rule
+    """What is special to the run and large first, the rest by size, and last what has no effect.
+
+    What is done in vain counts for what it would save if it were done right.
+    """
+    gain = max([finding.bytes, *(fix.saves_bytes or 0 for fix in finding.fixes)])
+    is_large = gain >= LARGE_SHARE * peak_bytes
+    is_special = is_large and not all_rules()[finding.rule].is_general
+    return finding.without_effect and not is_large, not is_special, -gain, finding.rule

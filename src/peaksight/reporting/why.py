@@ -33,14 +33,14 @@ def without_effect(report: Report) -> tuple[Finding, ...]:
 
 
 def shown_findings(report: Report, *, show_all: bool = False) -> tuple[Finding, ...]:
-    """The largest causes and then what has no effect, or all of them."""
-    held, idle = causes(report), without_effect(report)
-    return held + idle if show_all else held[:NUM_FINDINGS] + idle[:NUM_FINDINGS]
+    """The first causes and the first of what has no effect, or all of them, in the order of the report."""
+    shown = {*causes(report)[:NUM_FINDINGS], *without_effect(report)[:NUM_FINDINGS]}
+    return tuple(finding for finding in report.findings or () if show_all or finding in shown)
 
 
 def estimated_fixes(report: Report) -> tuple[EstimatedFix, ...]:
     """The fixes by which the peak falls most, of each kind one."""
-    proposed = [EstimatedFix(fix, finding.rule) for finding in causes(report) for fix in finding.fixes]
+    proposed = [EstimatedFix(fix, finding.rule) for finding in report.findings or () for fix in finding.fixes]
     ordered = sorted((each for each in proposed if each.fix.saves_bytes), key=lambda each: -(each.fix.saves_bytes or 0))
     kinds: dict[str, EstimatedFix] = {}
     for each in ordered:
