@@ -74,6 +74,7 @@ def seen_by(ledger):
         peak_reserved_bytes=ledger.peaks.reserved_bytes,
         peak_requested_bytes=ledger.peaks.requested_bytes,
         peak_active_bytes=ledger.peaks.active_bytes,
+        holds=(),
     )
 
 

@@ -126,4 +126,4 @@ def _place(allocation: Allocation) -> _Place:
     return allocation.source, f"{allocation.library} {allocation.module}", allocation.op
 
 
-RULE = Rule("evaluation-accumulates", examine, needs=(Need.OBSERVED,))
+RULE = Rule("evaluation-accumulates", examine, needs=(Need.OBSERVED,), refines=("outlier-batch",))
