@@ -1,7 +1,7 @@
 """Copies of parameters, buffers and optimizer states on the card, and when they were made."""
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from peaksight.diagnosis.evidence import Evidence
 from peaksight.records import Allocation, Phase, Role
@@ -14,14 +14,14 @@ def copies_of_state(evidence: Evidence) -> Iterator[tuple[Allocation, Allocation
 
     What a call of a model makes, as casts under autocast, is none; nor is what an optimizer makes in its step.
     """
-    born = {allocation.born: allocation for allocation in evidence.capture.allocations}
+    born = evidence.by_birth
     for allocation in evidence.capture.allocations:
         original = _original(allocation, born)
         if original is not None and _is_beside(allocation, original) and not _is_inside(evidence, allocation):
             yield allocation, original
 
 
-def _original(allocation: Allocation, born: dict[int, Allocation]) -> Allocation | None:
+def _original(allocation: Allocation, born: Mapping[int, Allocation]) -> Allocation | None:
     """What `allocation` is a copy of, or a copy of a copy."""
     original = born.get(allocation.copy_of)
     while original is not None and original.role not in _OF_THE_MODEL:

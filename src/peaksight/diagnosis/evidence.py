@@ -51,6 +51,16 @@ class Evidence:
         """What `allocation` is for."""
         return self._categories.of(allocation)
 
+    @cached_property
+    def by_birth(self) -> Mapping[int, Allocation]:
+        """Every allocation of the run by the tick of its birth."""
+        return {allocation.born: allocation for allocation in self.capture.allocations}
+
+    @cached_property
+    def backward_began(self) -> list[int]:
+        """The ticks at which the backward passes of the run began, in their order."""
+        return sorted(tick for step in self.capture.steps for tick in step.backward_began)
+
     def alive(self, tick: int) -> tuple[Allocation, ...]:
         """What is alive after `tick`."""
         return tuple(alive_at(self.capture, tick))

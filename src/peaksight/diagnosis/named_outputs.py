@@ -25,7 +25,8 @@ def without_names(evidence: Evidence, allocations: Iterable[Allocation]) -> dict
     What a backward pass needs goes when the last node that saves it has run. All else is taken to go at once: for how
     long the operators that read it need it is not known.
     """
-    return {a: _needed_until(evidence, a) if a.backward else a.born + 1 for a in allocations}
+    passes = _passes(evidence)
+    return {a: _needed_until(passes, a) if a.backward else a.born + 1 for a in allocations}
 
 
 def idle_in_backward(evidence: Evidence) -> dict[Allocation, int]:
@@ -33,7 +34,7 @@ def idle_in_backward(evidence: Evidence) -> dict[Allocation, int]:
 
     Those of caches are left out.
     """
-    began = sorted(tick for step in evidence.capture.steps for tick in step.backward_began)
+    began = evidence.backward_began
     is_cache = re.compile(CACHE_NAMES).search
     named = {hold.born for hold in evidence.capture.holds if not hold.by_graph and not is_cache(hold.name)}
     results = (a for a in evidence.capture.allocations if a.born in named and _is_idle_result(a))
@@ -52,14 +53,13 @@ def without_copies(evidence: Evidence, allocations: Iterable[Allocation]) -> dic
     would be there in place of the copy.
     """
     ends = without_names(evidence, allocations)
-    born = {allocation.born: allocation for allocation in evidence.capture.allocations}
+    born = evidence.by_birth
     originals = {copy: born[copy.copy_of] for copy in ends if copy.copy_of in born}
     return ends | {copy: copy.born for copy, original in originals.items() if original.backward}
 
 
-def _needed_until(evidence: Evidence, saved: Allocation) -> int:
+def _needed_until(passes: list[list[Allocation]], saved: Allocation) -> int:
     """The tick of the first block that a node made after the last that saves `saved`, in the backward pass of these."""
-    passes = _passes(evidence)
     if saved.backward > len(passes):
         return saved.born + 1
     made = passes[saved.backward - 1]
@@ -68,7 +68,7 @@ def _needed_until(evidence: Evidence, saved: Allocation) -> int:
 
 def _passes(evidence: Evidence) -> list[list[Allocation]]:
     """What each backward pass of the run made, in order."""
-    began = sorted(tick for step in evidence.capture.steps for tick in step.backward_began)
+    began = evidence.backward_began
     made: list[list[Allocation]] = [[] for _ in began]
     for allocation in evidence.capture.allocations:
         if allocation.phase is Phase.BACKWARD and (place := bisect_right(began, allocation.born)):
