@@ -4,9 +4,10 @@ from peaksight.attribution.build import build_report
 from peaksight.attribution.commits import commit_peak, commit_without_answer
 from peaksight.attribution.comparison import JudgedRun, compare_runs
 from peaksight.attribution.devices import capture_of_peak, report_on
+from peaksight.attribution.fragmentation import pins_of
 from peaksight.attribution.live_set import live_at_peak, live_set
 from peaksight.attribution.recordings import build_recording_report
-from peaksight.attribution.replayed import replay_capture
+from peaksight.attribution.replayed import replay_capture, segments_when_reserved
 from peaksight.attribution.verdict import Verdict, first_failure, judge
 
 __all__ = [
@@ -22,6 +23,8 @@ __all__ = [
     "judge",
     "live_at_peak",
     "live_set",
+    "pins_of",
     "replay_capture",
     "report_on",
+    "segments_when_reserved",
 ]

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from peaksight.attribution.categories import Categories
-from peaksight.records import Allocation
+from peaksight.records import Allocation, Capture
 from peaksight.records.recording import Fragmentation, HeldSegment, Pin, PinnedSegment, Recording
 
 NUM_SEGMENTS = 20
@@ -20,11 +20,10 @@ def fragmentation(recording: Recording) -> Fragmentation:
     A segment is given back as a whole, so one live block keeps all of it. Limitations: of an expandable segment single
     pages can be given back, which the driver hands out in 2 MiB: there `inactive_split_bytes` is an upper bound.
     """
-    categories = Categories(recording.capture)
-    held = [_HeldBy(segment, recording.capture.allocations, categories) for segment in recording.segments]
+    held = _held(recording.capture, recording.segments)
     reserved = sum(segment.total_bytes for segment in recording.segments)
     allocated = sum(one.held_bytes for one in held)
-    partly = sorted((one for one in held if one.blocks and one.free_bytes), key=lambda one: -one.free_bytes)
+    partly = _partly_free(held)
     return Fragmentation(
         at_failure=bool(recording.capture.failures),
         reserved_bytes=reserved,
@@ -36,6 +35,20 @@ def fragmentation(recording: Recording) -> Fragmentation:
         pins=_pins(partly),
         segments=tuple(one.record() for one in partly[:NUM_SEGMENTS]),
     )
+
+
+def pins_of(capture: Capture, segments: Sequence[HeldSegment]) -> tuple[Pin, ...]:
+    """The lines whose blocks keep `segments` that are partly free, those that keep most alone first."""
+    return _pins(_partly_free(_held(capture, segments)))
+
+
+def _held(capture: Capture, segments: Sequence[HeldSegment]) -> list["_HeldBy"]:
+    categories = Categories(capture)
+    return [_HeldBy(segment, capture.allocations, categories) for segment in segments]
+
+
+def _partly_free(held: Iterable["_HeldBy"]) -> list["_HeldBy"]:
+    return sorted((one for one in held if one.blocks and one.free_bytes), key=lambda one: -one.free_bytes)
 
 
 class _HeldBy:
@@ -63,6 +76,11 @@ class _HeldBy:
 def line_of(allocation: Allocation) -> str:
     """The person's line of `allocation`, or the library's, or what is known instead."""
     return allocation.source or allocation.library or ("before the recording" if allocation.born == 0 else "no line")
+
+
+def named(pin: Pin) -> str:
+    """`activation at train.py:20`; a line that is none stands as it is."""
+    return f"{pin.category} {'at' if ':' in pin.source else 'with'} {pin.source}"
 
 
 def _pins(partly: Iterable[_HeldBy]) -> tuple[Pin, ...]:

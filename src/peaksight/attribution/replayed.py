@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from peaksight.allocator import Block, CachingAllocator, DeviceOutOfMemory, Settings, parse_settings
 from peaksight.records import Action, Allocation, AllocatorCall, Capture
+from peaksight.records.recording import HeldSegment
 
 _Event = Allocation | AllocatorCall
 
@@ -46,6 +47,11 @@ def replay_capture(capture: Capture, *, limit_bytes: int | None, allowed_bytes: 
     return _Replayer(capture, limit_bytes, allowed_bytes).run()
 
 
+def segments_when_reserved(capture: Capture, num_bytes: int) -> tuple[HeldSegment, ...]:
+    """The segments of `capture` on a card that gives everything, when `num_bytes` are reserved for the first time."""
+    return _Replayer(capture, None, None).segments_when_reserved(num_bytes)
+
+
 class _Replayer:
     def __init__(self, capture: Capture, limit_bytes: int | None, allowed_bytes: int | None) -> None:
         self._capture = capture
@@ -65,6 +71,23 @@ class _Replayer:
             num_alloc_retries=allocator.memory_stats()["num_alloc_retries"],
             peak_reserved_bytes=allocator.peak_reserved_bytes,
             needed_bytes=self._needed_bytes,
+        )
+
+    def segments_when_reserved(self, num_bytes: int) -> tuple[HeldSegment, ...]:
+        """Go on until so many are reserved, or to the end, and look at the segments."""
+        events = _events(self._capture)
+        while self._allocator.reserved_bytes < num_bytes and (event := next(events, None)):
+            self._step(event)
+        places = {allocation.born: place for place, allocation in enumerate(self._capture.allocations)}
+        place_at = {block.address: places[born] for born, block in self._blocks.items()}
+        return tuple(
+            HeldSegment(
+                address=segment.address,
+                total_bytes=segment.total_size,
+                is_expandable=segment.is_expandable,
+                allocations=tuple(place_at[b.address] for b in segment.blocks if b.address in place_at),
+            )
+            for segment in self._allocator.segments()
         )
 
     def _step(self, event: tuple[int, _Event]) -> ReplayedFailure | None:

@@ -8,6 +8,7 @@ from functools import cached_property
 from peaksight.attribution.categories import Categories
 from peaksight.attribution.live_set import alive_at
 from peaksight.diagnosis.lifetimes import Lifetimes
+from peaksight.diagnosis.reserved import Reserved
 from peaksight.records import Allocation, Capture, Category, Hold, Phase, Role
 from peaksight.units import format_bytes
 
@@ -79,6 +80,11 @@ class Evidence:
     def lifetimes(self) -> Lifetimes:
         """The course of the run."""
         return Lifetimes(self.capture)
+
+    @cached_property
+    def reserved(self) -> Reserved:
+        """What is reserved beside the tensors."""
+        return Reserved(self.capture)
 
     def saved_without(self, allocations: Iterable[Allocation]) -> int:
         """By how many bytes the peak of the run falls if `allocations` were never made."""

@@ -9,6 +9,10 @@ from peaksight.records import Capture, Examined, Finding, Outcome
 
 # A cause that holds less than this part of the peak is no cause of it.
 NOTABLE_SHARE = 0.02
+# A special cause with this part of the peak comes before the general ones.
+LARGE_SHARE = 0.1
+# What every model has, as scores and logits, comes before them only if it is most of what the peak is about.
+NATURAL_SHARE = 0.3
 
 
 class Need(StrEnum):
@@ -41,14 +45,18 @@ Answer = Sequence[Finding] | Refuted | NotDecidable
 class Rule:
     """One cause: `slug` as `peaksight explain` knows it, the `examine` of its file, and what that `needs`.
 
-    A rule that `is_general` says what every run has some of, as activations: it is the cause where no other one is.
-    What it `refines` are the slugs of rules whose finding says no more where this one explains most of it.
+    A rule that `is_general` says what every run has some of, as activations: it is the cause where no other one is, or
+    none that has its `large_share` of the peak. What it `refines` are the slugs of rules whose finding says no more
+    where this one explains most of it. The bytes of one `of_reserved` are no tensor's: they come behind those of the
+    others, unless the run fits but for them.
     """
 
     slug: str
     examine: Callable[[Evidence], Answer]
     needs: tuple[Need, ...] = ()
     is_general: bool = False
+    large_share: float = LARGE_SHARE
+    of_reserved: bool = False
     refines: tuple[str, ...] = ()
 
     def look(self, evidence: Evidence) -> tuple[Finding, ...] | Examined:

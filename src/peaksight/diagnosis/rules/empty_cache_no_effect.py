@@ -26,11 +26,9 @@ told as refuted, with the bytes.
 """
 
 from collections import Counter
-from dataclasses import replace
 
-from peaksight.attribution.replayed import replay_capture
 from peaksight.diagnosis.evidence import Evidence
-from peaksight.diagnosis.rule import Answer, Refuted, Rule
+from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Refuted, Rule
 from peaksight.records import Action, Basis, Effect, Finding, Fix
 from peaksight.units import format_bytes
 
@@ -41,9 +39,7 @@ def examine(evidence: Evidence) -> Answer:
     calls = [call for call in capture.calls if call.action is Action.EMPTY_CACHE]
     if not calls:
         return Refuted("torch.cuda.empty_cache() is never called")
-    others = tuple(call for call in capture.calls if call.action is not Action.EMPTY_CACHE)
-    reserved = replay_capture(capture, limit_bytes=None).peak_reserved_bytes
-    without = replay_capture(replace(capture, calls=others), limit_bytes=None).peak_reserved_bytes
+    reserved, without = evidence.reserved.by_emptying()
     if without > reserved:
         saved = format_bytes(without - reserved)
         return Refuted(f"without its calls {saved} more would be reserved at the peak; allocated is the same")
@@ -51,7 +47,7 @@ def examine(evidence: Evidence) -> Answer:
     return [
         Finding(
             rule=RULE.slug,
-            title=f"torch.cuda.empty_cache(), called {_times(len(calls))}, does not lower the peak",
+            title=f"torch.cuda.empty_cache(), called {_times(len(calls))}, {_does(reserved - without, reserved)}",
             bytes=0,
             evidence=(
                 f"{format_bytes(reserved)} are reserved at most with its calls, {format_bytes(without)} without them",
@@ -63,6 +59,12 @@ def examine(evidence: Evidence) -> Answer:
             without_effect=True,
         )
     ]
+
+
+def _does(more: int, reserved: int) -> str:
+    if more < NOTABLE_SHARE * reserved:
+        return "does not lower the peak"
+    return f"does not lower the peak: {format_bytes(more)} more are reserved with it than without"
 
 
 def _times(count: int) -> str:

@@ -28,9 +28,9 @@ that two tensors share by chance is taken for the classes.
 from collections.abc import Iterator
 
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
-from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Refuted, Rule
+from peaksight.diagnosis.rule import NATURAL_SHARE, NOTABLE_SHARE, Answer, Refuted, Rule
 from peaksight.diagnosis.shapes import shape_of
-from peaksight.records import Allocation, Basis, Effect, Finding, Fix, Role
+from peaksight.records import Allocation, Basis, Effect, Finding, Fix, Phase, Role
 from peaksight.units import format_bytes
 
 LOSSES = {"aten::_log_softmax", "aten::_log_softmax_backward_data"}
@@ -71,7 +71,10 @@ def examine(evidence: Evidence) -> Answer:
 
 
 def logits_of(evidence: Evidence) -> Iterator[Allocation]:
-    """Logits, log-probabilities, copies and gradients: unmarked blocks with as many classes and about as many rows."""
+    """Logits, log-probabilities, copies and gradients: unmarked blocks with as many classes and about as many rows.
+
+    What an optimizer makes has these sizes by chance.
+    """
     sizes = {_rows_and_classes(a) for a in evidence.capture.allocations if a.op in LOSSES}
     rows_of: dict[int, int] = {}
     for rows, classes in sizes:
@@ -79,7 +82,9 @@ def logits_of(evidence: Evidence) -> Iterator[Allocation]:
             rows_of[classes] = max(rows, rows_of.get(classes, 0))
     for allocation in evidence.capture.allocations:
         rows, classes = _rows_and_classes(allocation)
-        if allocation.role is Role.UNMARKED and classes in rows_of and 2 * rows >= rows_of[classes]:
+        if allocation.role is not Role.UNMARKED or allocation.phase in (Phase.OPTIMIZER, Phase.INIT):
+            continue
+        if classes in rows_of and 2 * rows >= rows_of[classes]:
             yield allocation
 
 
@@ -89,4 +94,4 @@ def _rows_and_classes(allocation: Allocation) -> tuple[int, int]:
     return (shape.numel // classes if classes else 0), classes
 
 
-RULE = Rule("logits-unsupervised", examine)
+RULE = Rule("logits-unsupervised", examine, large_share=NATURAL_SHARE)

@@ -33,7 +33,7 @@ What a fused kernel keeps instead, one float32 a row, is left out of the estimat
 
 from peaksight.diagnosis.attention import DROPOUT, AttentionCall, attention_calls, blocks_of
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
-from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Refuted, Rule
+from peaksight.diagnosis.rule import NATURAL_SHARE, NOTABLE_SHARE, Answer, Refuted, Rule
 from peaksight.records import Allocation, Basis, Effect, Finding, Fix
 from peaksight.units import format_bytes
 
@@ -79,4 +79,4 @@ def _parts(held: list[Allocation], calls: tuple[AttentionCall, ...]) -> tuple[st
     return (f"{told}, {format_bytes(dropout)} are dropout's copies and masks",) if dropout else (told,)
 
 
-RULE = Rule("materialised-attention", examine)
+RULE = Rule("materialised-attention", examine, large_share=NATURAL_SHARE)

@@ -28,7 +28,7 @@ optimizer-state-precision.
 
 from peaksight.diagnosis.evidence import Evidence, main_line, total_bytes
 from peaksight.diagnosis.rule import Answer, Need, Refuted, Rule
-from peaksight.records import Basis, Category, Effect, Finding, Fix
+from peaksight.records import Allocation, Basis, Category, Effect, Finding, Fix, Phase
 from peaksight.units import format_bytes
 
 _NAMES = {
@@ -41,7 +41,7 @@ DOMINATING_SHARE = 0.5
 
 def examine(evidence: Evidence) -> Answer:
     """The three together, and what each has."""
-    of_run = [a for a in evidence.capture.allocations if evidence.category(a) in _NAMES]
+    of_run = [a for a in evidence.capture.allocations if evidence.category(a) in _NAMES or _is_of_step(evidence, a)]
     held = {of: total_bytes(a for a in evidence.live if evidence.category(a) is of) for of in _NAMES}
     in_all = sum(held.values())
     if in_all < DOMINATING_SHARE * evidence.peak_bytes:
@@ -51,12 +51,26 @@ def examine(evidence: Evidence) -> Answer:
             rule=RULE.slug,
             title=f"Parameters, gradients and optimizer state hold {evidence.share(in_all)}",
             bytes=evidence.saved_without(of_run),
-            evidence=(", ".join(f"{name} {format_bytes(held[of])}" for of, name in _NAMES.items()), *_kinds(evidence)),
+            evidence=(
+                ", ".join(f"{name} {format_bytes(held[of])}" for of, name in _NAMES.items()),
+                *_kinds(evidence),
+                *_temporaries(evidence),
+            ),
             fixes=(_less_trained(held), _less_state(held)),
             basis=Basis.LIFETIME,
             at=main_line(a for a in evidence.live if evidence.category(a) in _NAMES),
         )
     ]
+
+
+def _is_of_step(evidence: Evidence, allocation: Allocation) -> bool:
+    """Whether it is a temporary of the optimizer, which has none without its parameters."""
+    return allocation.phase is Phase.OPTIMIZER and evidence.category(allocation) is Category.TEMPORARY
+
+
+def _temporaries(evidence: Evidence) -> tuple[str, ...]:
+    held = total_bytes(a for a in evidence.live if _is_of_step(evidence, a))
+    return (f"the optimizer's step has {format_bytes(held)} of temporaries beside them",) if held else ()
 
 
 def _kinds(evidence: Evidence) -> tuple[str, ...]:

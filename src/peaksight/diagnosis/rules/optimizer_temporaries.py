@@ -21,7 +21,8 @@ torch.optim.AdamW(model.parameters(), fused=True)  # none
 - `foreach=False`: the same up to rounding, slower for models of many small tensors.
 
 ## Known misses
-An optimizer of its own that calls kernels outside of PyTorch allocates what only that kernel knows.
+Of torch's own loop the temporaries are those of the largest parameter, and count as model-state. An
+optimizer of its own that calls kernels outside of PyTorch allocates what only that kernel knows.
 """
 
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
@@ -31,12 +32,18 @@ from peaksight.units import format_bytes
 
 # The optimizers of torch.optim that have a fused kernel on a card.
 HAVE_FUSED = {"Adam", "AdamW", "SGD", "Adagrad"}
+# Those with a loop over single parameters beside `foreach`.
+HAVE_LOOP = HAVE_FUSED | {"Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop"}
 
 
 def examine(evidence: Evidence) -> Answer:
     """Temporaries born in an optimizer's step and alive at the peak."""
     if evidence.peak_phase is not Phase.OPTIMIZER:
         return Refuted(f"the peak is in the {evidence.peak_phase}, not in the optimizer's step")
+    if looping := _looping(evidence):
+        return Refuted(
+            f"{looping} goes through the parameters one by one: what it holds is of one of them, see model-state"
+        )
     held = [a for a in evidence.live if a.phase is Phase.OPTIMIZER and evidence.category(a) is Category.TEMPORARY]
     born_in_step = [a for a in evidence.capture.allocations if a.phase is Phase.OPTIMIZER]
     temporaries = [a for a in born_in_step if evidence.category(a) is Category.TEMPORARY]
@@ -54,6 +61,14 @@ def examine(evidence: Evidence) -> Answer:
             at=main_line(held),
         )
     ]
+
+
+def _looping(evidence: Evidence) -> str:
+    """The optimizers' class where all of them are torch's own loop, which holds temporaries of one parameter."""
+    rows = [fact for fact in evidence.capture.optimizers if fact.count]
+    if not rows or any(row.how != "for-loop" or row.kind not in HAVE_LOOP for row in rows):
+        return ""
+    return rows[0].kind
 
 
 def _implementations(evidence: Evidence) -> tuple[str, ...]:

@@ -1,9 +1,9 @@
 """# One batch is much larger than the others, and makes the peak
 
 ## What it finds
-Steps whose peaks differ, where the highest one is that of the largest input: long samples, large
-graphs or many boxes that met in one batch. The input is what arrives on the card in a step, or
-where nothing does, what the DataLoaders gave.
+Steps whose peaks differ, where the highest ones, one in five at most, are those of the largest inputs
+and stand out: long samples, large graphs or many boxes that met in one batch. The input is what arrives
+on the card in a step, or where nothing does, what the DataLoaders gave.
 
 ## Why it costs memory
 Activations grow with the length, scores of attention with its square. A batch is padded to its
@@ -21,66 +21,79 @@ collate = partial(pad_sequence, batch_first=True)  # 31 samples of 200 tokens an
 
 ## Known misses
 Only steps that were simulated count, and these stop once two agree: `--worst-batch` makes every
-batch of the longest samples. Where two steps are as high as each other, as where samples are cut to a
-length that several reach, none is an outlier.
+batch of the longest samples. Where steps are of all heights, or more than a fifth of them as high as the
+highest, as where samples are cut to a length that many reach, batches vary and none is an outlier.
 """
 
 from collections import defaultdict
 from statistics import median
 
 from peaksight.diagnosis.evidence import Evidence, main_line
-from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, NotDecidable, Refuted, Rule
+from peaksight.diagnosis.rule import Answer, Need, NotDecidable, Refuted, Rule
 from peaksight.records import Allocation, Basis, BatchFact, Category, Effect, Finding, Fix, Phase
 from peaksight.units import format_bytes
 
 # The highest peak is this much above the typical one, and its input as much above the typical input.
 LARGER = 1.5
+# Outliers are at most this part of the steps, and this part of the peak above all others.
+MOST = 0.2
+GAP = 0.15
 
 
 def examine(evidence: Evidence) -> Answer:
-    """The step of the peak, and its input, beside the median of the others."""
+    """The steps of the largest inputs, beside the median of all others."""
     peaks = {step.step: step.peak_allocated_bytes for step in evidence.capture.steps if step.complete}
-    others = [peak for step, peak in peaks.items() if step != evidence.peak_step]
-    largest = _inputs(evidence)[evidence.peak_step]
-    sizes = _sizes(evidence)
-    size = sizes[evidence.peak_step]
-    typical, typical_size = median(others), median(sizes[step] for step in peaks if step != evidence.peak_step)
+    sizes, arrived = _sizes(evidence), _inputs(evidence)[evidence.peak_step]
+    others = peaks.keys() - {evidence.peak_step}
+    typical, typical_size = median(peaks[step] for step in others), median(sizes[step] for step in others)
     if _is_evaluation(evidence):
         return Refuted("the peak is in an evaluation, not in a batch that is trained on")
-    if not size:
+    if not sizes[evidence.peak_step]:
         return NotDecidable("nothing arrives on the card in the step of the peak, and no DataLoader gave a batch")
-    if evidence.peak_bytes < LARGER * typical or size < LARGER * typical_size:
+    if evidence.peak_bytes < LARGER * typical or sizes[evidence.peak_step] < LARGER * typical_size:
         told = f"the peak is {evidence.peak_bytes / max(typical, 1):.2f} times that of the median step"
-        return Refuted(f"{told}, its input {size / max(typical_size, 1):.2f} times")
-    falls = evidence.peak_bytes - max(others)
-    if falls < NOTABLE_SHARE * evidence.peak_bytes:
-        return Refuted(
-            f"another step is as high: without step {evidence.peak_step} the peak is {format_bytes(falls)} lower"
-        )
-    return [
-        Finding(
-            rule=RULE.slug,
-            title=f"One batch makes the peak: step {evidence.peak_step} needs {format_bytes(evidence.peak_bytes)}, "
-            f"the median step {format_bytes(int(typical))}",
-            bytes=evidence.peak_bytes - int(typical),
-            evidence=(
-                f"its input is {_words(largest)}, the largest {format_bytes(size)}, that of the median step "
-                f"{format_bytes(int(typical_size))}",
-                *_given(evidence, largest),
-                f"without it the highest of {len(peaks)} steps is {format_bytes(falls)} lower",
+        return Refuted(f"{told}, its input {sizes[evidence.peak_step] / max(typical_size, 1):.2f} times")
+    heights = sorted(peaks.values(), reverse=True)
+    num_above = _num_above_gap(heights)
+    if (gap := _gap(heights, num_above)) < GAP * evidence.peak_bytes:
+        return Refuted(f"batches vary, and none stands out: between the highest steps are {format_bytes(gap)} at most")
+    return [_finding(evidence, arrived, heights[0] - heights[num_above], int(typical), num_above, len(peaks))]
+
+
+def _num_above_gap(peaks: list[int]) -> int:
+    """How many of `peaks`, highest first, are above the widest gap among the first fifth."""
+    return max(range(1, max(1, int(MOST * len(peaks))) + 1), key=lambda count: _gap(peaks, count))
+
+
+def _gap(peaks: list[int], count: int) -> int:
+    return peaks[count - 1] - peaks[count]
+
+
+def _finding(
+    evidence: Evidence, arrived: list[Allocation], falls: int, typical: int, num_above: int, num_steps: int
+) -> Finding:
+    what = "One batch makes" if num_above == 1 else f"{num_above} of {num_steps} batches make"
+    return Finding(
+        rule=RULE.slug,
+        title=f"{what} the peak: step {evidence.peak_step} needs {format_bytes(evidence.peak_bytes)}, "
+        f"the median step {format_bytes(typical)}",
+        bytes=falls,
+        evidence=(
+            f"its input is {_words(arrived)}",
+            *_given(evidence, arrived),
+            f"the highest of the other {num_steps - num_above} steps is {format_bytes(falls)} lower",
+        ),
+        fixes=(
+            Fix(
+                kind="bound-batches",
+                text="Cut the longest samples, or bound the tokens of a batch instead of its samples.",
+                effect=Effect.MODEL,
+                saves_bytes=falls,
             ),
-            fixes=(
-                Fix(
-                    kind="bound-batches",
-                    text="Cut the longest samples, or bound the tokens of a batch instead of its samples.",
-                    effect=Effect.MODEL,
-                    saves_bytes=falls,
-                ),
-            ),
-            basis=Basis.LIFETIME,
-            at=main_line(largest),
-        )
-    ]
+        ),
+        basis=Basis.LIFETIME,
+        at=main_line(arrived),
+    )
 
 
 def _is_evaluation(evidence: Evidence) -> bool:

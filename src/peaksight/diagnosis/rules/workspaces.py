@@ -1,8 +1,9 @@
-"""# The workspace of one operator is at the peak
+"""# The workspace or the result of one operator is at the peak
 
 ## What it finds
 Memory that a kernel takes for itself while it runs, by operator and line: workspaces of cuDNN and
-cuBLAS, of eigen- and singular value decompositions, of sorts, top-k and reductions.
+cuBLAS, of eigen- and singular value decompositions, of sorts, top-k and reductions. Of decompositions
+and sorts also what they give, where no backward pass needs it: it may be larger than what goes in.
 
 ## Why it costs memory
 Some algorithms trade memory for speed. cuDNN with `benchmark=True` tries every algorithm and takes
@@ -13,10 +14,12 @@ for one call, but comes on top of all that is alive then.
 ```python
 torch.backends.cudnn.benchmark = True  # a convolution may then take GiB for its workspace
 scores.flatten().sort()  # keys and indices of 8 bytes each, twice
+torch.linalg.svd(grad)  # of [256, 32768]: 32768 x 32768 right singular vectors, 4 GiB
 ```
 
 ## Fixes
 - `torch.backends.cudnn.benchmark = False`: the same up to rounding, other algorithms.
+- `full_matrices=False` where the part is enough: the same numbers, less of them.
 - Call the operator on slices of the batch: the same, one slice's workspace at a time.
 
 ## Known misses
@@ -31,12 +34,23 @@ from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Refuted, Rule
 from peaksight.records import Allocation, Basis, Effect, Finding, Fix, Role
 from peaksight.units import format_bytes
 
+# Operators that give more than goes in, or indices of eight bytes beside it: decompositions, sorts.
+WRITE_MORE = (
+    "aten::_linalg_",
+    "aten::linalg_",
+    "aten::sort",
+    "aten::topk",
+    "aten::unique",
+    "aten::_unique",
+    "aten::mode",
+)
+
 
 def examine(evidence: Evidence) -> Answer:
-    """The operator whose workspaces make the peak highest."""
+    """The operator whose workspaces, and results where they are larger than what goes in, make the peak highest."""
     by_op: dict[str, list[Allocation]] = defaultdict(list)
     for allocation in evidence.capture.allocations:
-        if allocation.role is Role.WORKSPACE and allocation.died is not None:
+        if allocation.died is not None and _is_of_call(allocation):
             by_op[allocation.op].append(allocation)
     falls = {op: evidence.saved_without(blocks) for op, blocks in by_op.items()}
     largest = max(falls, key=lambda op: (falls[op], op), default="")
@@ -48,7 +62,7 @@ def examine(evidence: Evidence) -> Answer:
     return [
         Finding(
             rule=RULE.slug,
-            title=f"The workspace of {largest} holds {format_bytes(total_bytes(held))} at the peak",
+            title=f"{_what(held)} of {largest} hold {format_bytes(total_bytes(held))} at the peak",
             bytes=falls[largest],
             evidence=largest_lines(held),
             fixes=(_fix(largest, falls[largest]),),
@@ -58,12 +72,26 @@ def examine(evidence: Evidence) -> Answer:
     ]
 
 
+def _is_of_call(allocation: Allocation) -> bool:
+    """Whether it is a kernel's own memory, or what one of `WRITE_MORE` gives."""
+    is_result = allocation.role is Role.UNMARKED and not allocation.backward
+    return allocation.role is Role.WORKSPACE or (is_result and allocation.op.startswith(WRITE_MORE))
+
+
+def _what(held: list[Allocation]) -> str:
+    roles = {allocation.role for allocation in held}
+    return "Workspaces" if roles == {Role.WORKSPACE} else "Workspaces and results" if len(roles) > 1 else "Results"
+
+
 def _fix(op: str, falls: int) -> Fix:
     if "convolution" in op:
         text = "torch.backends.cudnn.benchmark = False, if it is on; else a smaller batch at this layer."
         return Fix(kind="cudnn-benchmark-off", text=text, effect=Effect.ROUNDING)
+    if "svd" in op or "qr" in op:
+        text = "full_matrices=False (mode='reduced'), or the operator on slices of its input."
+        return Fix(kind="reduced-decomposition", text=text, effect=Effect.ROUNDING, saves_bytes=falls)
     text = "Call the operator on slices of its input."
     return Fix(kind="slices", text=text, effect=Effect.ROUNDING, saves_bytes=falls)
 
 
-RULE = Rule("workspaces", examine)
+RULE = Rule("workspaces", examine, refines=("optimizer-temporaries", "one-large-tensor"))

@@ -1,8 +1,8 @@
 """Parameters, gradients and state, where they are the peak and where not; and whether the batch could lower it."""
 
 from peaksight.diagnosis.evidence import Evidence
-from peaksight.diagnosis.rules import model_state, smaller_input_no_effect
-from peaksight.records import Outcome, Phase, Role
+from peaksight.diagnosis.rules import model_state, optimizer_temporaries, smaller_input_no_effect
+from peaksight.records import OptimizerFact, Outcome, Phase, Role
 from peaksight.units import MIB
 from tests.helpers import allocation_of, capture_of, step_of
 
@@ -14,7 +14,23 @@ def test_state_is_most_of_the_peak():
     (finding,) = model_state.RULE.look(Evidence(_in_optimizer(activation=MIB)))
 
     assert finding.bytes == 8 * MIB
+    assert "the optimizer's step has 1.00 MiB of temporaries beside them" in finding.evidence
     assert "parameters 2.00 MiB, gradients 2.00 MiB, optimizer state 4.00 MiB" in finding.evidence
+
+
+def test_temporaries_of_all_parameters_at_once():
+    """With `foreach`, of which the loop would have those of one."""
+    (finding,) = optimizer_temporaries.RULE.look(Evidence(_in_optimizer(activation=MIB, optimizers=[_adam("foreach")])))
+
+    assert finding.bytes == MIB
+    assert [fix.kind for fix in finding.fixes] == ["fused-optimizer", "for-loop-optimizer"]
+
+
+def test_temporaries_of_one_parameter_are_state_of_the_model():
+    """Near miss: torch's own loop holds no more than the largest parameter asks for."""
+    run = _in_optimizer(activation=MIB, optimizers=[_adam("for-loop")])
+
+    assert optimizer_temporaries.RULE.look(Evidence(run)).why.startswith("Adam goes through the parameters one by one")
 
 
 def test_activations_are_no_state():
@@ -41,7 +57,12 @@ def test_a_smaller_batch_helps_where_activations_are_the_peak():
     assert answer.outcome is Outcome.REFUTED
 
 
-def _in_optimizer(activation):
+def _adam(how):
+    about = {"dtype": "float32", "state_dtype": "float32", "frozen": False, "count": 1}
+    return OptimizerFact(optimizer=0, kind="Adam", how=how, parameter_bytes=2 * MIB, state_bytes=4 * MIB, **about)
+
+
+def _in_optimizer(activation, optimizers=()):
     """2 MiB of parameters, an activation, a gradient, 4 MiB of state and a temporary of 1 MiB."""
     step = {"phase": Phase.OPTIMIZER, "grad_enabled": False}
     return capture_of(
@@ -51,4 +72,5 @@ def _in_optimizer(activation):
         allocation_of(4 * MIB, born=14, role=Role.OPTIMIZER_STATE, **step),
         allocation_of(MIB, born=15, died=16, **step),
         steps=STEPS,
+        optimizers=tuple(optimizers),
     )

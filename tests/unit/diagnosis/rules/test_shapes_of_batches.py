@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from peaksight.diagnosis.evidence import Evidence
 from peaksight.diagnosis.rules import fragmentation, logits_unsupervised, outlier_batch
-from peaksight.records import BatchFact, Outcome, Role
+from peaksight.records import BatchFact, Outcome, Phase, Role
 from peaksight.units import GIB, MIB
 from tests.helpers import allocation_of, capture_of, step_of
 
@@ -22,6 +22,18 @@ def test_few_classes_are_no_vocabulary():
     answer = logits_unsupervised.RULE.look(Evidence(_with_classes(100)))
 
     assert answer.why == "no log-softmax is over 1024 classes or more"
+
+
+def test_what_an_optimizer_makes_is_no_logits():
+    """Near miss: a square matrix of as many columns as there are classes."""
+    matrix = allocation_of(64 * MIB, born=9, phase=Phase.OPTIMIZER, tensor="float32[32768, 32768]")
+    run = _with_classes(32768)
+    (finding,) = logits_unsupervised.RULE.look(Evidence(run))
+
+    assert matrix not in set(
+        logits_unsupervised.logits_of(Evidence(replace(run, allocations=(*run.allocations, matrix))))
+    )
+    assert finding.bytes == 8 * MIB
 
 
 def test_one_larger_batch_makes_the_peak():
@@ -43,7 +55,23 @@ def test_two_steps_as_high_are_no_outliers():
     """Near miss: samples are cut to a length that both have reached."""
     answer = outlier_batch.RULE.look(Evidence(_steps(inputs=(1, 1, 5, 1, 5), peaks=(3, 3, 15, 3, 15))))
 
-    assert answer.why == "another step is as high: without step 3 the peak is 0 B lower"
+    assert answer.why == "batches vary, and none stands out: between the highest steps are 0 B at most"
+
+
+def test_batches_of_all_lengths_have_no_outlier():
+    """Near miss: each is a little longer than the one before, as where they are sorted."""
+    sizes = range(1, 21)
+    answer = outlier_batch.RULE.look(Evidence(_steps(inputs=sizes, peaks=[3 * size for size in sizes])))
+
+    assert answer.outcome is Outcome.REFUTED
+
+
+def test_several_long_batches_stand_out():
+    """Two of sixteen, with little between them: it is the other fourteen that the card would need."""
+    (finding,) = outlier_batch.RULE.look(Evidence(_steps(inputs=[1] * 14 + [9, 10], peaks=[3] * 14 + [27, 30])))
+
+    assert finding.bytes == 27 * MIB
+    assert finding.title.startswith("2 of 16 batches make the peak")
 
 
 def test_the_loader_of_the_outlier_is_named():
@@ -80,6 +108,14 @@ def test_little_beside_what_is_allocated_is_no_fragmentation():
     answer = fragmentation.RULE.look(Evidence(replace(capture, peak_reserved_bytes=GIB + 20 * MIB)))
 
     assert answer.why == "20.00 MiB of 1.02 GiB reserved were never allocated at once"
+
+
+def test_a_segment_or_two_of_a_small_script_are_no_fragmentation():
+    """Near miss: a large part of little."""
+    capture = capture_of(allocation_of(20 * MIB, born=1))
+    answer = fragmentation.RULE.look(Evidence(replace(capture, peak_reserved_bytes=40 * MIB)))
+
+    assert answer.outcome is Outcome.REFUTED
 
 
 def _with_classes(classes):

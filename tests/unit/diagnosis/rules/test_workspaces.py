@@ -2,7 +2,7 @@
 
 from peaksight.diagnosis.evidence import Evidence
 from peaksight.diagnosis.rules import optimizer_state_precision, workspaces
-from peaksight.records import Outcome, Role
+from peaksight.records import Outcome, Phase, Role
 from peaksight.units import MIB
 from tests.helpers import allocation_of, capture_of, step_of
 
@@ -25,6 +25,17 @@ def test_a_workspace_below_the_peak_is_none():
 
     assert answer.outcome is Outcome.REFUTED
     assert answer.why == "without the workspace of any one operator the peak falls by 0 B"
+
+
+def test_a_decomposition_gives_more_than_goes_in():
+    """Singular vectors that no backward pass needs, also where an optimizer has asked for them."""
+    vectors = {"op": "aten::_linalg_svd", "source": "train.py:9", "phase": Phase.OPTIMIZER}
+    capture = capture_of(allocation_of(4 * MIB, born=1), allocation_of(64 * MIB, born=2, died=3, **vectors))
+    (finding,) = workspaces.RULE.look(Evidence(capture))
+
+    assert (finding.bytes, finding.at) == (64 * MIB, "train.py:9")
+    assert finding.title.startswith("Results of aten::_linalg_svd")
+    assert finding.fixes[0].kind == "reduced-decomposition"
 
 
 def test_float32_state_of_a_bfloat16_parameter_could_be_half():
