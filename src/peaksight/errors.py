@@ -29,6 +29,10 @@ class VerificationError(PeaksightError):
     """Runs from which no certificate can be made."""
 
 
+class PlanError(PeaksightError):
+    """A plan that cannot be read or applied, or that does not belong to the run."""
+
+
 class CaptureFileError(PeaksightError):
     """A capture or trace file cannot be read."""
 

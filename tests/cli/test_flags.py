@@ -5,8 +5,8 @@ import pytest
 from peaksight.cli import peaksight
 
 FLAGS = {
-    "run": "--gpu --gpus --memory --reserved-by-others --torch --steps --worst-batch --save --json --html --force --all"
-    " -m",
+    "run": "--gpu --gpus --memory --reserved-by-others --torch --steps --worst-batch --plan --save --json --html"
+    " --force --all -m",
     "compare": "--gpu --gpus --memory --reserved-by-others --torch --steps --worst-batch --each-commit -m "
     "--json --html --force",
     "verify": "--against --with --steps --timeout --json --force -m",
@@ -15,6 +15,7 @@ FLAGS = {
     "explain": "--markdown",
     "replay": "",
     "gpus": "--mig --json",
+    "planned": "--plan -m",
 }
 
 

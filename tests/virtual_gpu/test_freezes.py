@@ -6,8 +6,8 @@ import textwrap
 
 import pytest
 
+from peaksight.overlays.patches import Patches
 from peaksight.records import ScriptCommand
-from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.script import run_script
 from peaksight.virtual_gpu.training.stopping import StopSimulation
 from peaksight.virtual_gpu.unreached import Lookout

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from peaksight.virtual_gpu.late_imports import change_modules
-from peaksight.virtual_gpu.patches import Patches
+from peaksight.overlays.late_imports import change_modules
+from peaksight.overlays.patches import Patches
 
 pytestmark = pytest.mark.torch
 

@@ -1,5 +1,6 @@
 """The command line: one file a sub-command; `main` is the only place that catches peaksight's errors."""
 
+import sys
 import traceback
 from collections.abc import Sequence
 
@@ -9,6 +10,7 @@ from peaksight import __version__
 from peaksight.cli.compare import compare
 from peaksight.cli.explain import explain
 from peaksight.cli.gpus import gpus
+from peaksight.cli.planned import planned
 from peaksight.cli.read import read
 from peaksight.cli.replay import replay
 from peaksight.cli.report import report
@@ -25,14 +27,17 @@ def peaksight() -> None:
     """See the memory peak of a PyTorch training run before the GPU does."""
 
 
-for command in (run, compare, verify, read, report, explain, replay, gpus):
+for command in (run, compare, verify, read, report, explain, replay, gpus, planned):
     peaksight.add_command(command)
 
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command line `args` (default: this process's) and return the exit code; never raises."""
+    words = list(sys.argv[1:] if args is None else args)
+    if words[:1] == ["--plan"]:
+        words = [planned.name or "", *words]
     try:
-        return peaksight.main(args, prog_name="peaksight", standalone_mode=False) or 0
+        return peaksight.main(words, prog_name="peaksight", standalone_mode=False) or 0
     except PeaksightError as error:
         click.echo(f"peaksight: {error} See docs/messages.md#{error.slug}.", err=True)
     except click.ClickException as error:

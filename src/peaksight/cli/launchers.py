@@ -124,7 +124,7 @@ def _launcher_of_accelerate() -> Iterator[Any]:
 
 def _on_a_machine_that_has_them(launch: Any, args: Any) -> Any:
     """Fill in what was not given, as on a machine with as many cards as processes were asked for."""
-    from peaksight.virtual_gpu.patches import Patches
+    from peaksight.overlays.patches import Patches
 
     num_cards = args.num_processes or 1
     with Patches() as patches:

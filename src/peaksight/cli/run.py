@@ -2,11 +2,13 @@
 
 import time
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import click
 
 from peaksight.cli.output import Output, stdout_on_stderr
+from peaksight.cli.plans import plan_option, under_plan
 from peaksight.cli.publish import FILE, STDOUT, Destinations, all_option, destination_options, publish, write_file
 from peaksight.cli.script_words import script_command
 from peaksight.cli.simulation_options import SimulationOptions, simulation_options
@@ -15,6 +17,7 @@ from peaksight.errors import ScriptError
 from peaksight.gpus import Room
 from peaksight.records import WITHOUT_ANSWER, Capture, Report, ScriptCommand, StepPeak
 from peaksight.records.capture_file import write_capture_file
+from peaksight.records.plan import Change
 from peaksight.reporting import again_line, progress_line, stopped_line
 from peaksight.virtual_gpu.garbage import collect_rarely
 
@@ -23,12 +26,13 @@ FITS, DOES_NOT_FIT, NO_ANSWER = 0, 1, 2
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @simulation_options
+@plan_option
 @click.option("--save", type=FILE, metavar="FILE", help="Save the run, for `peaksight report FILE`.")
 @destination_options
 @all_option
 @click.option("-m", "is_module", is_flag=True, help="SCRIPT is a module, as in `python -m`.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
-def run(words: tuple[str, ...], is_module: bool, **options: Any) -> int:
+def run(words: tuple[str, ...], is_module: bool, plan: Path | None, **options: Any) -> int:
     """Simulate SCRIPT on a virtual GPU and report its memory peak.
 
     Everything after SCRIPT belongs to the script; `python`, variables, `uv run`, `torchrun` and `accelerate launch` in
@@ -36,16 +40,19 @@ def run(words: tuple[str, ...], is_module: bool, **options: Any) -> int:
     yes.
     """
     simulation = SimulationOptions.taken_from(options)
-    return _run(script_command(words, is_module=is_module), simulation, Destinations(**options))
+    command, found = under_plan(script_command(words, is_module=is_module), plan)
+    return _run(command, simulation, Destinations(**options), found.changes if found else ())
 
 
-def _run(command: ScriptCommand, options: SimulationOptions, to: Destinations) -> int:
+def _run(command: ScriptCommand, options: SimulationOptions, to: Destinations, changes: tuple[Change, ...] = ()) -> int:
     room, output = options.room, Output()
     progress = _Progress(output)
     to.check()
     with stdout_on_stderr() if to.json == STDOUT else nullcontext():
-        captures = _simulate(command, room, options, progress)
+        captures = _simulate(command, room, options, progress, changes)
     report = explained_report(captures, room)
+    for kind in captures[-1].without_effect:
+        output.say(f"of the plan, {kind} changed nothing in this run")
     publish(report, to, output, shown=report.finished != "failed" or report.oom is not None)
     if to.save:
         write_file(to.save, lambda path: write_capture_file(path, captures, room), output)
@@ -75,7 +82,11 @@ class _Progress:
 
 
 def _simulate(
-    command: ScriptCommand, room: Room, options: SimulationOptions, progress: _Progress
+    command: ScriptCommand,
+    room: Room,
+    options: SimulationOptions,
+    progress: _Progress,
+    changes: tuple[Change, ...],
 ) -> tuple[Capture, ...]:
     """Run the script, and again without a limit if a failure ended it: after as many others as it got over before.
 
@@ -89,6 +100,7 @@ def _simulate(
         "device_rules": options.torch,
         "max_steps": options.steps,
         "worst_batch": options.worst_batch,
+        "changes": changes,
     }
     captures = simulate(command, room, on_step=progress, **how)
     fatal = [capture.failures[capture.fatal] for capture in captures if capture.fatal is not None]

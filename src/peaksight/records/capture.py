@@ -243,7 +243,8 @@ class Capture:
     lines of `allocations` whose files could be read.
 
     `observed` tells that the objects of the script were looked at: without it the tables of facts that follow are empty
-    because nothing could fill them. Those on the script as a whole are the same in every capture of a run.
+    because nothing could fill them. `without_effect` are the kinds of changes of a plan that did nothing in the run.
+    Those on the script as a whole are the same in every capture of a run.
     """
 
     argv: tuple[str, ...]
@@ -281,3 +282,4 @@ class Capture:
     freezes: tuple[FreezeFact, ...] = ()
     statements: tuple[StatementFact, ...] = ()
     source_lines: tuple[SourceLine, ...] = ()
+    without_effect: tuple[str, ...] = ()

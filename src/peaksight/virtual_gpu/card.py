@@ -10,6 +10,7 @@ import torch
 from peaksight.allocator.device import DeviceOutOfMemory
 from peaksight.allocator.settings_parser import settings_from_environment
 from peaksight.gpus import Room
+from peaksight.overlays.patches import Patches
 from peaksight.records import Phase, StepPeak
 from peaksight.virtual_gpu import dynamo, threads, triton_kernels
 from peaksight.virtual_gpu.answers import cuda_answers, data_parallel, memory_answers, torch_answers
@@ -33,7 +34,6 @@ from peaksight.virtual_gpu.memory.births import Circumstances, in_words
 from peaksight.virtual_gpu.memory.devices import Devices, allocator_of
 from peaksight.virtual_gpu.memory.ledger import Ledger
 from peaksight.virtual_gpu.memory.roles import COPIES, Roles
-from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.ranks import distributed
 from peaksight.virtual_gpu.script.other_processes import call_in_forked, refuse_card, refuse_used_card
 from peaksight.virtual_gpu.source_lines import Lines, SourceLines

@@ -2,19 +2,21 @@
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch
 
 from peaksight.errors import UnsupportedError
 from peaksight.gpus import Room
+from peaksight.overlays.apply import apply_changes
+from peaksight.overlays.patches import Patches
 from peaksight.records import Capture, ScriptCommand, StepPeak, Versions
+from peaksight.records.plan import Change
 from peaksight.virtual_gpu.card import VirtualGpu
 from peaksight.virtual_gpu.device_rules import rules_for
 from peaksight.virtual_gpu.garbage import collect_as_usual, collect_rarely
 from peaksight.virtual_gpu.memory.ledger import Ledger
-from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.script import Ending, Scratch, explain, run_script
 from peaksight.virtual_gpu.script.environment import variables
 from peaksight.virtual_gpu.script.program import source_directory
@@ -33,6 +35,7 @@ def simulate(
     device_rules: str | None = None,
     max_steps: int | None = None,
     worst_batch: bool = False,
+    changes: Sequence[Change] = (),
     on_step: Callable[[StepPeak], None] | None = None,
     record: bool = True,
 ) -> tuple[Capture, ...]:
@@ -41,8 +44,9 @@ def simulate(
     What a card cannot serve is raised in the script. After `max_failures` of that no card has a limit any more; zero is
     a run without any. `device_rules` is a build as `--torch` takes it (`2.11+cu130`), by default the installed
     one. The run stops by itself at the steady state, or after `max_steps` (0: none is expected); `on_step` is called at
-    the end of each step. With `worst_batch`, DataLoaders give the longest samples of their datasets. `record=False`
-    counts nothing, to measure what counting costs.
+    the end of each step. With `worst_batch`, DataLoaders give the longest samples of their datasets. `changes` are
+    those of a plan; which of them did nothing is in `without_effect` of the capture. `record=False` counts nothing, to
+    measure what counting costs.
     """
     started = time.perf_counter()
     rules = rules_for(device_rules or torch.__version__, room.card)
@@ -69,6 +73,7 @@ def simulate(
             collect_rarely()
             patches.callback(collect_as_usual)
             lookout.install(patches)
+            applied = apply_changes(changes, patches)
             finished, ending = _run(command, lookout)
         _explain(ending, scratch, gpu.approximations.first_place("values"))
     gpu.witness.run_ended(lookout.files)
@@ -84,6 +89,7 @@ def simulate(
             not_reached=lookout.not_reached(),
             source_lines=source_lines_at({birth.lines.source for birth in ledger.births}, source_directory(command)),
             seconds=time.perf_counter() - started,
+            without_effect=applied.without_effect(),
         )
         for ledger in gpu.devices.used
     )

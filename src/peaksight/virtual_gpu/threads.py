@@ -3,7 +3,7 @@
 import threading
 from typing import Any
 
-from peaksight.virtual_gpu.patches import Patches
+from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.script.tracebacks import remove_our_frames
 from peaksight.virtual_gpu.torch_private import enter_in_thread
 from peaksight.virtual_gpu.training.stopping import StopSimulation

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from peaksight.virtual_gpu.late_imports import change_modules
-from peaksight.virtual_gpu.patches import Patches
+from peaksight.overlays.late_imports import change_modules
+from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.tensors.values import forget
 
 # `CudaDriver.get_empty_cache_for_benchmark` in triton/backends/nvidia/driver.py.

@@ -7,11 +7,11 @@ from typing import Any
 import torch
 
 from peaksight.gpus import Card
+from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.answers.generators import Generator
 from peaksight.virtual_gpu.answers.streams import CurrentStreams, generic_answers, stream_answers
 from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.memory.devices import Devices
-from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.tensors import tensor_types
 from peaksight.virtual_gpu.tensors.devices import current_device, exchange_device, for_cpp, for_python
 

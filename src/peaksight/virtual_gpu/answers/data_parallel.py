@@ -16,9 +16,9 @@ import torch.cuda.nccl
 import torch.nn.parallel
 from torch._utils import _unflatten_dense_tensors
 
+from peaksight.overlays.patches import Patches
 from peaksight.records import Role
 from peaksight.virtual_gpu.memory.devices import Devices
-from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.tensors.devices import for_cpp
 from peaksight.virtual_gpu.tensors.values import forget
 

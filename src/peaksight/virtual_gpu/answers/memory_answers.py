@@ -12,6 +12,7 @@ import torch
 
 from peaksight.errors import UnsupportedError
 from peaksight.gpus import Room
+from peaksight.overlays.patches import Patches
 from peaksight.records import Action
 from peaksight.units import MIB
 from peaksight.virtual_gpu.answers import nvml
@@ -20,7 +21,6 @@ from peaksight.virtual_gpu.memory.devices import Devices
 from peaksight.virtual_gpu.memory.ledger import Ledger
 from peaksight.virtual_gpu.memory.raw_memory import RawMemory
 from peaksight.virtual_gpu.memory_history.history_answers import HistoryAnswers
-from peaksight.virtual_gpu.patches import Patches
 
 # Called with the device, the bytes that it was asked for, those that it may give in all, and those that are free.
 OutOfMemoryObserver = Callable[[int, int, int, int], Any]

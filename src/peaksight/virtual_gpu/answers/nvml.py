@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from peaksight.gpus import Card
-from peaksight.virtual_gpu.patches import Patches
+from peaksight.overlays.patches import Patches
 
 # The codes of nvmlReturn_t.
 SUCCESS, INVALID_ARGUMENT, NOT_SUPPORTED, INSUFFICIENT_SIZE = 0, 2, 3, 7

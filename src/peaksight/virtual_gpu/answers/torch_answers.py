@@ -5,9 +5,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.approximations import Approximations
 from peaksight.virtual_gpu.memory.devices import Devices
-from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.source_lines import SourceLines
 from peaksight.virtual_gpu.tensors.devices import PRIM_DEVICE, cpp_device
 from peaksight.virtual_gpu.torch_private import (

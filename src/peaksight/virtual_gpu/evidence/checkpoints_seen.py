@@ -9,9 +9,9 @@ import torch
 from torch import nn
 from torch.utils._pytree import tree_leaves
 
+from peaksight.overlays.patches import Patches
 from peaksight.records import CheckpointFact
 from peaksight.virtual_gpu.memory.devices import Devices
-from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.source_lines import SourceLines
 from peaksight.virtual_gpu.torch_private import CHECKPOINT_GENERATOR, FakeTensor, checkpointing
 from peaksight.virtual_gpu.training.training_loop import TrainingLoop

@@ -12,10 +12,10 @@ from typing import Any
 
 import torch
 
+from peaksight.overlays.late_imports import change_modules
+from peaksight.overlays.patches import Patches
 from peaksight.records import SettingFact
 from peaksight.virtual_gpu.frames import is_ours
-from peaksight.virtual_gpu.late_imports import change_modules
-from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.source_lines import SourceLines, installed_name
 from peaksight.virtual_gpu.training.training_loop import TrainingLoop
 

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
+from peaksight.overlays.patches import Patches
 from peaksight.records import FreezeFact, Hold, Phase, Role, StatementFact
 from peaksight.virtual_gpu.evidence.batches_seen import BatchesSeen
 from peaksight.virtual_gpu.evidence.checkpoint_flags import CheckpointFlags
@@ -25,7 +26,6 @@ from peaksight.virtual_gpu.evidence.passes_seen import PassesSeen
 from peaksight.virtual_gpu.evidence.statements import statement_facts
 from peaksight.virtual_gpu.memory.births import Birth
 from peaksight.virtual_gpu.memory.devices import Devices
-from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.source_lines import SourceLines
 from peaksight.virtual_gpu.torch_private import FakeTensor
 from peaksight.virtual_gpu.training.training_loop import TrainingLoop

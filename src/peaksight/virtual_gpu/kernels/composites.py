@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.kernels import flex_attention, index_composites
 from peaksight.virtual_gpu.kernels.batch_norm import batch_norm
@@ -18,7 +19,6 @@ from peaksight.virtual_gpu.kernels.recurrent import recurrent_rules
 from peaksight.virtual_gpu.kernels.recurrent_cells import cell_rules
 from peaksight.virtual_gpu.kernels.sdpa import attention, attention_math
 from peaksight.virtual_gpu.kernels.sdpa_choice import priority
-from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.tensors.values import assume
 from peaksight.virtual_gpu.torch_private import composite, sdp_priority, set_sdp_priority
 

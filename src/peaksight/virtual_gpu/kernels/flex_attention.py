@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from peaksight.virtual_gpu.patches import Patches
+from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.torch_private import FlexAttentionHOP
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 import torch.backends.cudnn.rnn as cudnn_rnn
 
+from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.kernels.recurrent_sizes import GRU, LSTM, RELU, TANH
-from peaksight.virtual_gpu.patches import Patches
 
 aten = torch.ops.aten
 

@@ -5,13 +5,13 @@ from typing import Any
 
 from torch.autograd.profiler import record_function
 
+from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.answers.settings_answers import SettingsAnswers
 from peaksight.virtual_gpu.memory.devices import Devices
 from peaksight.virtual_gpu.memory.raw_memory import RawMemory
 from peaksight.virtual_gpu.memory_history.history import ACTIONS, History, RecordContext
 from peaksight.virtual_gpu.memory_history.snapshots import DEFAULT_POOL, memory_snapshot
 from peaksight.virtual_gpu.memory_history.stacks import Frame, Frames
-from peaksight.virtual_gpu.patches import Patches
 
 _CONTEXTS = {None: RecordContext.NEVER} | {context.name.lower(): context for context in RecordContext if context}
 

@@ -12,10 +12,10 @@ import torch.distributed as dist
 import torch.multiprocessing
 from torch.nn.parallel import distributed as data_parallel
 
+from peaksight.overlays.patches import Patches
 from peaksight.records import Role
 from peaksight.virtual_gpu.memory.births import Birth
 from peaksight.virtual_gpu.memory.devices import Devices
-from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.torch_private import world
 
 Note = Callable[..., None]

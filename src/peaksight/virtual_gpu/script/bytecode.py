@@ -3,7 +3,7 @@
 from importlib.machinery import SourceFileLoader
 from typing import Any
 
-from peaksight.virtual_gpu.patches import Patches
+from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.script.audit import lifted
 from peaksight.virtual_gpu.script.session import trusted
 from peaksight.virtual_gpu.source_lines import installed_name

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from typing import Any
 
-from peaksight.virtual_gpu.patches import Patches
+from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.script import audit, replacements, session
 from peaksight.virtual_gpu.script.bytecode import keep_bytecode
 from peaksight.virtual_gpu.script.commands import COMMAND_GUARDS

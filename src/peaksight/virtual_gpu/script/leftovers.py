@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import threading
 
-from peaksight.virtual_gpu.patches import Patches
+from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.script.confinement import confine
 from peaksight.virtual_gpu.script.overlay import Overlay
 from peaksight.virtual_gpu.script.session import leave_behind

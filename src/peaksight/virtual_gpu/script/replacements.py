@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from peaksight.virtual_gpu.patches import Patches
+from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.script.commands import StartProcess, SystemCommand
 from peaksight.virtual_gpu.script.directory_functions import ListDirectory, ScanDirectory
 from peaksight.virtual_gpu.script.name_functions import (

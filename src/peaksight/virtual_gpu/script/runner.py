@@ -7,8 +7,8 @@ import threading
 from dataclasses import dataclass, replace
 
 from peaksight.errors import PeaksightError
+from peaksight.overlays.patches import Patches
 from peaksight.records import ScriptCommand
-from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.script.endings import Endings
 from peaksight.virtual_gpu.script.program import Compiler, find_program, search_directory
 from peaksight.virtual_gpu.script.tracebacks import print_failure

@@ -20,8 +20,8 @@ import shutil
 from types import TracebackType
 from typing import Any, Self
 
+from peaksight.overlays.patches import Patches
 from peaksight.records import Approximation, ScratchWrite
-from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.script import journal
 from peaksight.virtual_gpu.script.confinement import confine
 from peaksight.virtual_gpu.script.leftovers import contain_leftovers, make_root

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from peaksight.virtual_gpu.patches import Patches
+from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.torch_private import FakeTensor
 from peaksight.virtual_gpu.weights.saving import SavedTensor
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from peaksight.virtual_gpu.patches import Patches
+from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.tensors.devices import for_cpp, is_virtual_cuda
 
 DTYPES = {

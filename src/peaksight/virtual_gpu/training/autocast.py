@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
+from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.kernels.recurrent import half_copies
-from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.tensors.devices import is_virtual_cuda
 from peaksight.virtual_gpu.torch_private import autocast_excluded
 from peaksight.virtual_gpu.training import autocast_ops

@@ -5,9 +5,9 @@ from typing import Any
 
 import torch
 
+from peaksight.overlays.patches import Patches
 from peaksight.records import Phase
 from peaksight.virtual_gpu.memory.devices import Devices
-from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.tensors.device_requests import DeviceRequests
 from peaksight.virtual_gpu.training.modules import Parameters
 from peaksight.virtual_gpu.training.training_loop import TrainingLoop

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, IterableDataset
 from torch.utils.data._utils import worker as torch_worker
 from torch.utils.data.dataloader import _BaseDataLoaderIter, _SingleProcessDataLoaderIter
 
-from peaksight.virtual_gpu.patches import Patches
+from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.torch_private import function_modes_off, modes_off
 from peaksight.virtual_gpu.training.worst_batch import WorstBatches
 

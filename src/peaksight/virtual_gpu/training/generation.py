@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from peaksight.virtual_gpu.late_imports import change_modules
-from peaksight.virtual_gpu.patches import Patches
+from peaksight.overlays.late_imports import change_modules
+from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.tensors.values import assume, known_value
 
 # Private methods of `GenerationMixin`.

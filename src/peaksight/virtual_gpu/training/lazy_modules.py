@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from peaksight.virtual_gpu.patches import Patches
+from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.torch_private import FakeTensor, swap
 
 Uninitialized: Any = torch.nn.parameter.UninitializedTensorMixin  # type: ignore[attr-defined]

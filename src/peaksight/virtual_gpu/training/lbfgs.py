@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from peaksight.virtual_gpu.patches import Patches
+from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.tensors.values import expect
 
 

@@ -8,9 +8,9 @@ import torch
 from torch import nn
 from torch.utils.weak import WeakIdKeyDictionary
 
+from peaksight.overlays.patches import Patches
 from peaksight.records import Role
 from peaksight.virtual_gpu.memory.devices import Devices
-from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.tensors.mode import VirtualGpuMode
 from peaksight.virtual_gpu.torch_private import FakeTensor, swap
 from peaksight.virtual_gpu.training import lazy_modules

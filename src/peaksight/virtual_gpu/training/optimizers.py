@@ -9,8 +9,8 @@ import torch
 from torch.autograd.profiler import record_function
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+from peaksight.overlays.patches import Patches
 from peaksight.records import Phase
-from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.tensors.devices import for_python
 from peaksight.virtual_gpu.torch_private import FakeTensor, foreach_utils, optimizer_module
 from peaksight.virtual_gpu.training import lbfgs

@@ -4,8 +4,8 @@ import os
 import sys
 from collections.abc import Iterator
 
+from peaksight.overlays.patches import Patches
 from peaksight.records import NotReached
-from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.source_lines import SourceLines
 from peaksight.virtual_gpu.unreached.branches import Missed, Unreached
 from peaksight.virtual_gpu.unreached.device_work import DeviceWork

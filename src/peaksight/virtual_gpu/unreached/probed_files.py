@@ -8,7 +8,7 @@ from functools import cached_property
 from importlib.machinery import SourceFileLoader
 from types import CodeType
 
-from peaksight.virtual_gpu.patches import Patches
+from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.source_lines import SourceLines
 from peaksight.virtual_gpu.unreached.conditions import assigned
 from peaksight.virtual_gpu.unreached.probes import Hits, compile_with_probes

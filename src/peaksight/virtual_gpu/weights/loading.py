@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
+from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.memory.devices import Devices
-from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.tensors.devices import for_cpp, for_python
 from peaksight.virtual_gpu.tensors.mapped import map_file
 from peaksight.virtual_gpu.tensors.values import MAX_EXACT_NUMEL

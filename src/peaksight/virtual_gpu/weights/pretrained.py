@@ -14,8 +14,8 @@ from urllib.error import URLError
 import torch
 from torch import nn
 
-from peaksight.virtual_gpu.late_imports import change_modules
-from peaksight.virtual_gpu.patches import Patches
+from peaksight.overlays.late_imports import change_modules
+from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.training.training_loop import TrainingLoop
 from peaksight.virtual_gpu.weights import pretrained_transformers
 from peaksight.virtual_gpu.weights.pretrained_transformers import Note

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import torch
 
 from peaksight.errors import ScriptError
+from peaksight.overlays.late_imports import Change, change_modules
+from peaksight.overlays.patches import Patches
 from peaksight.records import Phase
-from peaksight.virtual_gpu.late_imports import Change, change_modules
-from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.training.training_loop import TrainingLoop
 from peaksight.virtual_gpu.weights.safetensors_files import write_without_data
 

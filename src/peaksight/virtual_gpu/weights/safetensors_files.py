@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
+from peaksight.overlays.late_imports import change_modules
+from peaksight.overlays.patches import Patches
 from peaksight.records import Phase
-from peaksight.virtual_gpu.late_imports import change_modules
-from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.tensors.values import MAX_FLOAT_NUMEL, known_value
 from peaksight.virtual_gpu.training.training_loop import TrainingLoop
 from peaksight.virtual_gpu.weights.saving import Files, RealFiles

@@ -16,8 +16,8 @@ from uuid import uuid4
 import torch
 from torch import nn
 
+from peaksight.overlays.patches import Patches
 from peaksight.records import Phase
-from peaksight.virtual_gpu.patches import Patches
 from peaksight.virtual_gpu.tensors.mapped import LARGE_NUMEL, untouched
 from peaksight.virtual_gpu.tensors.values import known_value
 from peaksight.virtual_gpu.torch_private import FakeTensor

@@ -6,7 +6,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from peaksight.virtual_gpu.patches import Patches
+from peaksight.overlays.patches import Patches
 
 Change = Callable[[ModuleType], None]
 

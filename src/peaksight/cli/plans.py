@@ -1,0 +1,33 @@
+"""`--plan FILE`: the plan that a command runs under."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from peaksight.records import ScriptCommand
+from peaksight.records.plan import Plan
+from peaksight.records.plan_file import check_script, read_plan
+
+PLAN_FILE = click.Path(dir_okay=False, resolve_path=True, path_type=Path)
+
+
+def plan_option(command: Callable) -> Callable:
+    """Give a command the option `--plan`."""
+    return click.option("--plan", type=PLAN_FILE, metavar="FILE", help="Apply the plan that `fix --apply` wrote.")(
+        command
+    )
+
+
+def under_plan(command: ScriptCommand, path: Path | None) -> tuple[ScriptCommand, Plan | None]:
+    """`command` with the arguments of the plan in `path`, and that plan.
+
+    Raises:
+        PlanError: the file is no plan, or not one of this script.
+    """
+    if path is None:
+        return command, None
+    plan = read_plan(path)
+    check_script(plan, command.target)
+    return (command if plan.arguments is None else replace(command, args=plan.arguments)), plan

@@ -1,0 +1,79 @@
+"""Puts the changes of a plan into torch for the length of a run."""
+
+import inspect
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from peaksight.errors import PlanError
+from peaksight.overlays import allocator_settings, checkpointing, optimizer_implementation, saved_on_host
+from peaksight.overlays.patches import Patches
+from peaksight.records.plan import Change
+
+# Takes the patches to make it with, whom to tell each time that it changed something, and the change's parameters.
+Overlay = Callable[..., None]
+
+OVERLAYS: dict[str, Overlay] = {
+    "allocator-settings": allocator_settings.apply,
+    "checkpoint-modules": checkpointing.apply,
+    "optimizer-implementation": optimizer_implementation.apply,
+    "saved-on-host": saved_on_host.apply,
+}
+
+
+class Applied:
+    """What came of the changes of a plan: how often each did something."""
+
+    def __init__(self, changes: Sequence[Change]) -> None:
+        """None of `changes` has done anything yet."""
+        self._changes = tuple(changes)
+        self._effects: Counter[str] = Counter()
+
+    def note(self, kind: str) -> None:
+        """The change of this kind did something."""
+        self._effects[kind] += 1
+
+    def without_effect(self) -> tuple[str, ...]:
+        """The kinds of changes that did nothing: no such module, no such call."""
+        return tuple(dict.fromkeys(change.kind for change in self._changes if not self._effects[change.kind]))
+
+
+def apply_changes(changes: Sequence[Change], patches: Patches) -> Applied:
+    """Make `changes`, in their order, until `patches` is left.
+
+    Raises:
+        PlanError: there is no such kind of change, or it does not take these parameters.
+    """
+    applied = Applied(changes)
+    for change in changes:
+        _overlay(change)(patches, partial(applied.note, change.kind), **change.parameters)
+    return applied
+
+
+def _overlay(change: Change) -> Overlay:
+    overlay = OVERLAYS.get(change.kind)
+    if overlay is None:
+        raise PlanError(
+            f"Can't apply the plan: this release knows no change of the kind {change.kind!r}. Make the plan again "
+            "with `peaksight fix --apply`.",
+            slug="plan-change",
+        )
+    return _checked(overlay, change)
+
+
+def _checked(overlay: Overlay, change: Change) -> Overlay:
+    """`overlay`, whose complaint about parameters that it does not know is about the plan."""
+
+    def apply(*args: Any, **parameters: Any) -> None:
+        try:
+            inspect.signature(overlay).bind(*args, **parameters)
+        except TypeError as error:
+            raise PlanError(
+                f"Can't apply the plan: {change.kind} does not take these parameters ({error}). Make the plan again "
+                "with `peaksight fix --apply`.",
+                slug="plan-change",
+            ) from error
+        overlay(*args, **parameters)
+
+    return apply

@@ -1,0 +1,93 @@
+"""Activation checkpointing of named modules: their activations are computed again in the backward pass."""
+
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.modules.batchnorm import _NormBase
+from torch.utils.checkpoint import checkpoint
+
+from peaksight.overlays import checkpoint_policies
+from peaksight.overlays.modules import when_called
+from peaksight.overlays.patches import Patches
+
+_FLAG = "_checkpointed_by_plan"
+
+
+def apply(patches: Patches, note: Callable[[], None], *, modules: Iterable[str], save: Iterable[str] = ()) -> None:
+    """Checkpoint the modules with these paths, without reentrance, until `patches` is left.
+
+    Args:
+        save: What each keeps nevertheless: the results of these groups of operators (`checkpoint_policies.GROUPS`).
+    """
+    contexts = partial(_contexts, policy=checkpoint_policies.policy_saving(save))
+
+    def mark(module: nn.Module) -> None:
+        how = partial(checkpoint, use_reentrant=False, context_fn=partial(contexts, module))
+        if hasattr(module, "_gradient_checkpointing_func") or hasattr(module, "gradient_checkpointing"):
+            _checkpoint_by_library(module, how)
+        else:
+            setattr(module, _FLAG, how)
+            _checkpoint_class(patches, type(module))
+        note()
+
+    when_called(patches, modules, mark)
+
+
+def _checkpoint_by_library(module: Any, how: Callable) -> None:
+    """transformers' layers do it themselves, without a cache of keys and values, which would grow twice."""
+    module.gradient_checkpointing = True
+    module._gradient_checkpointing_func = how
+
+
+def _checkpoint_class(patches: Patches, cls: type[nn.Module]) -> None:
+    """Let modules of `cls` with the flag run checkpointed.
+
+    The class is changed rather than the module, so that a copy of a module runs its own weights.
+    """
+    forward: Any = cls.forward
+    if getattr(forward, "is_checkpointed", False):
+        return
+
+    @functools.wraps(forward)
+    def checkpointed(module: Any, *args: Any, **kwargs: Any) -> Any:
+        how = vars(module).get(_FLAG)
+        if how is None or not torch.is_grad_enabled():
+            return forward(module, *args, **kwargs)
+        return how(partial(forward, module), *args, **kwargs)
+
+    checkpointed.is_checkpointed = True  # type: ignore[attr-defined]
+    patches.set(cls, "forward", checkpointed)
+
+
+Contexts = tuple[AbstractContextManager, AbstractContextManager]
+
+
+def _contexts(module: nn.Module, policy: Callable[[], Contexts]) -> Contexts:
+    """What is around the forward of `module` and around its recomputation."""
+    forward, recomputation = policy()
+    norms = [each for each in module.modules() if isinstance(each, _NormBase) and each.track_running_stats]
+    return forward, _both(_statistics_kept(norms), recomputation) if norms else recomputation
+
+
+@contextmanager
+def _both(first: AbstractContextManager, second: AbstractContextManager) -> Iterator[None]:
+    with first, second:
+        yield
+
+
+@contextmanager
+def _statistics_kept(norms: list[Any]) -> Iterator[None]:
+    """The recomputation normalises with the statistics of the same batch, and must not count that batch again."""
+    before = [(norm.momentum, norm.num_batches_tracked) for norm in norms]
+    for norm in norms:
+        norm.momentum, norm.num_batches_tracked = 0.0, None
+    try:
+        yield
+    finally:
+        for norm, (momentum, count) in zip(norms, before, strict=True):
+            norm.momentum, norm.num_batches_tracked = momentum, count

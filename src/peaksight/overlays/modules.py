@@ -1,0 +1,54 @@
+"""Finding the modules that a plan names, at the first call of a model, on whatever it is wrapped in."""
+
+from collections.abc import Callable, Iterable, Iterator
+from weakref import WeakSet
+
+from torch import nn
+from torch.nn.modules.module import register_module_forward_pre_hook
+
+from peaksight.overlays.patches import Patches
+
+
+def when_called(patches: Patches, paths: Iterable[str], act: Callable[[nn.Module], None]) -> None:
+    """Call `act` once with each module of `paths`, right before the model that holds it is first called.
+
+    A path is as reports print it, behind the class of the root: `GPT2LMHeadModel.transformer.h.3`. What wraps the root
+    (DistributedDataParallel, a PeftModel) makes no difference; each model that has such a module is acted on.
+    """
+    search = _Search(tuple(paths), act)
+    patches.callback(register_module_forward_pre_hook(search).remove)
+
+
+class _Search:
+    """A hook that looks into each module that is called from outside of those that it has looked into."""
+
+    def __init__(self, paths: tuple[str, ...], act: Callable[[nn.Module], None]) -> None:
+        self._paths, self._act = paths, act
+        self._seen: WeakSet[nn.Module] = WeakSet()
+
+    def __call__(self, module: nn.Module, args: object) -> None:
+        if module not in self._seen:
+            for found in find_modules(module, self._paths):
+                if found not in self._seen:
+                    self._act(found)
+            self._seen.update(module.modules())
+
+
+def find_modules(root: nn.Module, paths: Iterable[str]) -> Iterator[nn.Module]:
+    """The modules of `root` that `paths` name, in their order."""
+    by_class: dict[str, list[nn.Module]] = {}
+    for module in root.modules():
+        by_class.setdefault(type(module).__name__, []).append(module)
+    for path in paths:
+        name, _, below = path.partition(".")
+        for holder in by_class.get(name, ()):
+            found = _submodule(holder, below)
+            if found is not None:
+                yield found
+
+
+def _submodule(module: nn.Module, path: str) -> nn.Module | None:
+    try:
+        return module.get_submodule(path)
+    except AttributeError:
+        return None
