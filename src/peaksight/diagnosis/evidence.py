@@ -1,6 +1,6 @@
 """What a rule looks at: one capture, who is alive at its peak and why, and what would be without them."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -62,16 +62,25 @@ class Evidence:
         """The ticks at which the backward passes of the run began, in their order."""
         return sorted(tick for step in self.capture.steps for tick in step.backward_began)
 
+    @cached_property
+    def pass_ends(self) -> Mapping[int, int]:
+        """The tick at which each backward pass is over, by its number: where the next block is born outside of it."""
+        others = [a.born for a in self.capture.allocations if a.phase is not Phase.BACKWARD]
+        last = self.capture.steps[-1].last_tick if self.capture.steps else 0
+        following = {fact.number: bisect_right(others, fact.tick) for fact in self.capture.backwards}
+        return {number: others[place] - 1 if place < len(others) else last for number, place in following.items()}
+
     def alive(self, tick: int) -> tuple[Allocation, ...]:
         """What is alive after `tick`."""
         return tuple(alive_at(self.capture, tick))
 
     def born_between(self, first: int, end: int) -> tuple[Allocation, ...]:
         """What was born at `first` or later, and before `end`."""
-        return self.capture.allocations[bisect_left(self._births, first) : bisect_left(self._births, end)]
+        return self.capture.allocations[bisect_left(self.births, first) : bisect_left(self.births, end)]
 
     @cached_property
-    def _births(self) -> list[int]:
+    def births(self) -> list[int]:
+        """The ticks at which something was born, in order."""
         return [allocation.born for allocation in self.capture.allocations]
 
     # What would be.

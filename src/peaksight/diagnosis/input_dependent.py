@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from peaksight.diagnosis.evidence import Evidence
-from peaksight.records import Allocation, Category, Phase
+from peaksight.records import Allocation, Category, Phase, Role
 
 _CATEGORIES = {Category.ACTIVATION, Category.TEMPORARY, Category.INPUT}
 _PHASES = {Phase.FORWARD, Phase.BACKWARD, Phase.EVALUATION, Phase.INIT}
@@ -11,6 +11,9 @@ _PHASES = {Phase.FORWARD, Phase.BACKWARD, Phase.EVALUATION, Phase.INIT}
 
 def depends_on_input(evidence: Evidence, allocation: Allocation) -> bool:
     """Whether a smaller batch may make `allocation` smaller; of copies of weights, as autocast's, that is not so."""
+    original = evidence.by_birth.get(allocation.copy_of)
+    if original is not None and original.role is Role.PARAMETER:
+        return False
     return allocation.phase in _PHASES and evidence.category(allocation) in _CATEGORIES
 
 

@@ -1,7 +1,7 @@
 """What the peak would be if some blocks had not been there, or had been given back earlier."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from peaksight.records import Allocation, Capture
@@ -43,6 +43,16 @@ class Lifetimes:
     def with_earlier_frees(self, frees: Mapping[Allocation, int]) -> int:
         """The peak in bytes if each allocation of `frees` had been given back at its tick there, if not before."""
         return self._with_shorter({a: tick for a, tick in frees.items() if a.died is None or tick < a.died})
+
+    def with_gaps(self, gaps: Mapping[Allocation, Sequence[tuple[int, int]]]) -> int:
+        """The peak in bytes if each allocation were not there from the first tick to the second of each of its gaps."""
+        changes = [0] * (len(self._births) + 1)
+        for allocation, spans in gaps.items():
+            for first, end in spans:
+                self._change(changes, allocation, first, -allocation.allocated_bytes)
+                if allocation.died is None or end < allocation.died:
+                    self._change(changes, allocation, end, allocation.allocated_bytes)
+        return self._highest(changes)
 
     def _with_shorter(self, ends: Mapping[Allocation, int]) -> int:
         """The peak if each allocation were gone from its tick in `ends` on."""

@@ -9,6 +9,12 @@ from peaksight.records import Allocation
 _NUMBERED = re.compile(r"^(.*?)\.(\d+)(?=\.|$)")
 
 
+def block_of(module: str) -> str:
+    """`Model.blocks.3` of `Model.blocks.3.mlp.fc1`: the outermost of a list; empty outside of one."""
+    match = _NUMBERED.match(module)
+    return match[0] if match else ""
+
+
 def blocks_of_modules(allocations: Iterable[Allocation]) -> Mapping[str, tuple[Allocation, ...]]:
     """`allocations` by the block that they are in (`GPT2LMHeadModel.transformer.h.3`).
 

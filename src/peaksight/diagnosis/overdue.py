@@ -107,17 +107,6 @@ class Overdue:
         return calls[following] - 1 if following < len(calls) else None
 
 
-def pass_ends(evidence: Evidence) -> dict[int, int]:
-    """The tick at which each backward pass is over, by its number: where the next block is born outside of it."""
-    others = [a.born for a in evidence.capture.allocations if a.phase is not Phase.BACKWARD]
-    last = evidence.capture.steps[-1].last_tick if evidence.capture.steps else 0
-    ends = {}
-    for fact in evidence.capture.backwards:
-        following = bisect_right(others, fact.tick)
-        ends[fact.number] = others[following] - 1 if following < len(others) else last
-    return ends
-
-
 def _outlives(allocation: Allocation, due: int) -> bool:
     return allocation.born <= due and (allocation.died is None or allocation.died > due)
 

@@ -4,7 +4,8 @@
 What the forward saves for the backward of the same step holds most of the peak, beside what a more
 specific rule names: scores of attention (materialised-attention), logits (logits-unsupervised),
 what earlier steps left (graph-kept, accumulated-graph). It is the plain cause: the batch, the
-length or the resolution is too large for the card.
+length or the resolution is too large for the card. Where the peak is in a forward without autograd, it
+is what this one computes with at a time.
 
 ## Why it costs memory
 The backward of an operator needs its inputs or outputs, so that every layer keeps some tensors of the
@@ -23,6 +24,7 @@ loss.backward()  # frees them one by one
 - A smaller batch with gradient accumulation: up to rounding the same where the loss is a mean over
   equally many elements and no layer looks across the batch (BatchNorm does).
 - Autocast to bfloat16: half of what is saved in float32.
+- An evaluation on smaller batches: the same up to rounding.
 - Shorter sequences or a lower resolution change the training.
 
 ## Known misses
@@ -34,10 +36,10 @@ from collections.abc import Iterable
 
 from peaksight.diagnosis.attention import attention_calls, blocks_of
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
-from peaksight.diagnosis.input_dependent import saved_in_own_step
+from peaksight.diagnosis.input_dependent import depends_on_input, saved_in_own_step
 from peaksight.diagnosis.module_blocks import blocks_of_modules
 from peaksight.diagnosis.rule import Answer, Need, Refuted, Rule
-from peaksight.records import Allocation, Basis, Effect, Finding, Fix
+from peaksight.records import Allocation, Basis, Effect, Finding, Fix, Phase
 from peaksight.units import format_bytes
 
 # From here on they are what the peak is about.
@@ -50,6 +52,8 @@ def examine(evidence: Evidence) -> Answer:
     saved = [a for a in evidence.capture.allocations if a not in named and saved_in_own_step(evidence, a)]
     of_run = frozenset(saved)
     held = [a for a in evidence.live if a.step == evidence.peak_step and a in of_run]
+    if (passing := _passing(evidence)) and total_bytes(passing[1]) > total_bytes(held):
+        return _of_evaluation(evidence, *passing)
     if total_bytes(held) < DOMINATING_SHARE * evidence.peak_bytes:
         return Refuted(f"activations of one step, beside what other rules name, hold {_share(evidence, held)}")
     return [
@@ -59,6 +63,39 @@ def examine(evidence: Evidence) -> Answer:
             bytes=evidence.saved_without(saved),
             evidence=(*largest_lines(held), *_by_block(held)),
             fixes=_fixes(evidence, saved, held),
+            basis=Basis.LIFETIME,
+            at=main_line(held),
+        )
+    ]
+
+
+def _passing(evidence: Evidence) -> tuple[list[Allocation], list[Allocation]] | None:
+    """Where the peak is in a forward without autograd: what such forwards of the run make, and what of it is alive."""
+    maker = evidence.peak_maker
+    if maker is None or maker.grad_enabled or maker.phase not in (Phase.FORWARD, Phase.EVALUATION):
+        return None
+    made = [a for a in evidence.capture.allocations if not a.grad_enabled and depends_on_input(evidence, a)]
+    of_run = frozenset(made)
+    return made, [a for a in evidence.live if a in of_run and a.step == evidence.peak_step]
+
+
+def _of_evaluation(evidence: Evidence, made: list[Allocation], held: list[Allocation]) -> Answer:
+    """A batch of an evaluation, of which a forward without autograd keeps a few layers at a time."""
+    if total_bytes(held) < DOMINATING_SHARE * evidence.peak_bytes:
+        return Refuted(f"one batch of an evaluation holds {_share(evidence, held)}")
+    smaller = Fix(
+        kind="smaller-evaluation-batch",
+        text="A smaller batch in the evaluation, half as large here.",
+        effect=Effect.ROUNDING,
+        saves_bytes=evidence.saved_without(made) // 2,
+    )
+    return [
+        Finding(
+            rule=RULE.slug,
+            title=f"Activations of one batch of an evaluation hold {_share(evidence, held)}",
+            bytes=evidence.saved_without(made),
+            evidence=largest_lines(held),
+            fixes=(smaller,),
             basis=Basis.LIFETIME,
             at=main_line(held),
         )

@@ -33,6 +33,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from peaksight.diagnosis.evidence import Evidence, total_bytes
+from peaksight.diagnosis.module_blocks import block_of
 from peaksight.diagnosis.rule import Answer, Need, Refuted, Rule
 from peaksight.records import Allocation, Basis, Category, CheckpointFact, CheckpointFlagFact, Effect, Finding, Fix
 from peaksight.units import format_bytes
@@ -160,7 +161,7 @@ def _estimate(saved: Sequence[Allocation], evidence: Evidence) -> int | None:
     """
     sizes: dict[str, int] = defaultdict(int)
     for allocation in saved:
-        sizes[_block_of(allocation.module)] += allocation.allocated_bytes
+        sizes[block_of(allocation.module)] += allocation.allocated_bytes
     sizes.pop("", None)
     if len(sizes) < 2:
         return None
@@ -169,15 +170,8 @@ def _estimate(saved: Sequence[Allocation], evidence: Evidence) -> int | None:
     return evidence.saved_without(
         allocation
         for allocation in evidence.capture.allocations
-        if _block_of(allocation.module) in gone and evidence.category(allocation) is Category.ACTIVATION
+        if block_of(allocation.module) in gone and evidence.category(allocation) is Category.ACTIVATION
     )
-
-
-def _block_of(module: str) -> str:
-    """`Model.blocks.3` of `Model.blocks.3.mlp.fc1`: the outermost of a list; empty outside of one."""
-    parts = module.split(".")
-    place = next((place for place, part in enumerate(parts) if part.isdigit()), None)
-    return "" if place is None else ".".join(parts[: place + 1])
 
 
 def _is_in(module: str, parent: str) -> bool:

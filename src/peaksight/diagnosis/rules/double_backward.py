@@ -25,7 +25,6 @@ What the forward keeps for longer because of it is not counted.
 """
 
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
-from peaksight.diagnosis.overdue import pass_ends
 from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
 from peaksight.records import Allocation, BackwardFact, Basis, Effect, Finding, Fix, Phase, Role
 from peaksight.units import format_bytes
@@ -64,7 +63,7 @@ def examine(evidence: Evidence) -> Answer:
 
 def _made_by(evidence: Evidence, passes: list[BackwardFact]) -> set[Allocation]:
     """What autograd recorded in `passes` and was there when they were over."""
-    ends = pass_ends(evidence)
+    ends = evidence.pass_ends
     born = (
         (allocation, ends[fact.number])
         for fact in passes

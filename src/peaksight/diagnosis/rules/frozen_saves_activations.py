@@ -22,14 +22,15 @@ loss = model(inputs_embeds=torch.cat([prompt, embeddings])).loss
 - `no_grad` around frozen modules, where nothing below is trained: other training where something is.
 
 ## Known misses
-A module is frozen if all parameters in it are, as in LoRA's attention they are not: what is saved
-beside the adapters counts for other rules.
+A module is frozen if all parameters in it and in its block (`layers.3`) are. Blocks with adapters, as
+LoRA's, train: what is saved in them is told by activations.
 """
 
 from collections.abc import Mapping
 
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
 from peaksight.diagnosis.input_dependent import saved_in_own_step
+from peaksight.diagnosis.module_blocks import block_of
 from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
 from peaksight.records import Allocation, Basis, Capture, Effect, Finding, Fix
 from peaksight.units import format_bytes
@@ -40,7 +41,7 @@ def examine(evidence: Evidence) -> Answer:
     frozen = frozen_subtrees(evidence.capture)
     if not any(frozen.values()):
         return Refuted("no module has all of its parameters frozen")
-    saved = [a for a in evidence.capture.allocations if _is_saved(evidence, a) and is_in_frozen(a.module, frozen)]
+    saved = [a for a in evidence.capture.allocations if _is_saved(evidence, a) and _is_frozen_with_block(a, frozen)]
     falls = evidence.saved_without(saved)
     if falls < NOTABLE_SHARE * evidence.peak_bytes:
         return Refuted(f"without what frozen modules save the peak falls by {format_bytes(falls)} only")
@@ -76,6 +77,12 @@ def is_in_frozen(module: str, frozen: Mapping[str, bool]) -> bool:
     while module and module not in frozen:
         module = module.rpartition(".")[0]
     return frozen.get(module, False)
+
+
+def _is_frozen_with_block(allocation: Allocation, frozen: Mapping[str, bool]) -> bool:
+    """Whether its module is frozen, and the whole block that it is in: beside an adapter it saves for that one."""
+    block = block_of(allocation.module)
+    return is_in_frozen(allocation.module, frozen) and (not block or is_in_frozen(block, frozen))
 
 
 def _is_saved(evidence: Evidence, allocation: Allocation) -> bool:

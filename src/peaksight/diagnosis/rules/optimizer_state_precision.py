@@ -2,7 +2,7 @@
 
 ## What it finds
 Parameters in float16 or bfloat16, of which the optimizer keeps moments in float32, or of which
-there are float32 copies (master weights).
+there are float32 copies (master weights) with gradients of their own.
 
 ## Why it costs memory
 A float32 moment is twice the size of such a parameter: two of them and a master copy are 12 bytes
@@ -32,7 +32,7 @@ from peaksight.records import Allocation, Basis, Effect, Finding, Fix, Role
 from peaksight.units import format_bytes
 
 LOW = {"float16", "bfloat16"}
-_KEPT = {Role.OPTIMIZER_STATE, Role.PARAMETER}
+_KEPT = {Role.OPTIMIZER_STATE, Role.PARAMETER, Role.GRADIENT}
 
 
 def examine(evidence: Evidence) -> Answer:
@@ -48,7 +48,7 @@ def examine(evidence: Evidence) -> Answer:
     return [
         Finding(
             rule=RULE.slug,
-            title=f"{format_bytes(total_bytes(held))} of state and copies in float32 are of low-precision parameters",
+            title=f"Float32 state, copies and gradients of low-precision parameters: {format_bytes(total_bytes(held))}",
             bytes=falls,
             evidence=largest_lines(held),
             fixes=(
@@ -66,16 +66,16 @@ def examine(evidence: Evidence) -> Answer:
 
 
 def _wide(evidence: Evidence) -> Iterator[Allocation]:
-    """State and copies in float32 of the size of a low-precision parameter of the same module."""
-    low = {
-        (a.module, shape_of(a).numel)
-        for a in evidence.capture.allocations
-        if a.role is Role.PARAMETER and shape_of(a).dtype in LOW
-    }
+    """State, copies and their gradients in float32, of the size of a low-precision parameter of the same module.
+
+    What belongs to copies in a list has no module: there the size decides.
+    """
+    parameters = [a for a in evidence.capture.allocations if a.role is Role.PARAMETER and shape_of(a).dtype in LOW]
+    low = {(a.module, shape_of(a).numel) for a in parameters} | {("", shape_of(a).numel) for a in parameters}
     for allocation in evidence.capture.allocations:
         shape = shape_of(allocation)
         if allocation.role in _KEPT and shape.dtype == "float32" and (allocation.module, shape.numel) in low:
             yield allocation
 
 
-RULE = Rule("optimizer-state-precision", examine, needs=(Need.STEPS,))
+RULE = Rule("optimizer-state-precision", examine, needs=(Need.STEPS,), refines=("ema-copies",))

@@ -18,8 +18,8 @@ from 26.26 to 26.21 GiB, for it is in AdamW's step.
 - Look at what the peak does consist of: optimizer-temporaries, model-state.
 
 ## Known misses
-What autocast copies of weights counts as depending on the batch, so that the rule is silent more
-often than it could be.
+What is computed from weights alone, as a norm or a merged adapter, counts as depending on the batch, so
+that the rule is silent more often than it could be. Plain copies of weights, as autocast's, do not.
 """
 
 from peaksight.diagnosis.evidence import Evidence, main_line

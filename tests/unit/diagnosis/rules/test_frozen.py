@@ -25,6 +25,18 @@ def test_a_frozen_module_saves_for_a_gradient_below():
     assert "2 modules save; the most is in Net.body.mlp.act: 3.00 MiB" in finding.evidence
 
 
+def test_what_is_frozen_beside_an_adapter_saves_for_it():
+    """Near miss: the block of LoRA trains, so that what its MLP saves are activations like any other."""
+    mlp = allocation_of(8 * MIB, born=1, module="Net.layers.0.mlp", died=30, saved_by="GeluBackward0", backward=1)
+    modules = (
+        ModuleFact(module="Net.layers.0.mlp", parameter_bytes=4 * MIB, frozen_bytes=4 * MIB),
+        ModuleFact(module="Net.layers.0.lora", parameter_bytes=MIB, frozen_bytes=0),
+    )
+
+    assert _look(mlp, modules=modules).outcome is Outcome.REFUTED
+    assert _look(mlp, modules=modules[:1])[0].bytes == 8 * MIB
+
+
 def test_frozen_modules_at_the_bottom_save_nothing():
     """Near miss: no gradient flows there, so what they make is gone."""
     answer = _look(allocation_of(3 * MIB, born=1, died=2, module="Net.body"), allocation_of(MIB, born=3))
@@ -49,8 +61,8 @@ def test_frozen_parameters_without_state_cost_nothing(state_bytes):
     assert answer.why == "4.00 MiB of frozen parameters are in an optimizer, and none has state"
 
 
-def _look(*allocations):
-    capture = capture_of(*allocations, steps=STEPS, observed=True, modules=_modules())
+def _look(*allocations, modules=None):
+    capture = capture_of(*allocations, steps=STEPS, observed=True, modules=modules or _modules())
     return frozen_saves_activations.RULE.look(Evidence(capture))
 
 

@@ -30,3 +30,25 @@ def test_gradients_that_are_views_of_buckets():
 def test_one_process_has_no_buckets():
     """Nothing to reduce."""
     assert look(4 * MIB, bucket_bytes=0).outcome is Outcome.REFUTED
+
+
+def test_gradients_that_are_joined_to_a_vector():
+    """Without any process group: the vector would go."""
+    gradients = [allocation_of(4 * MIB, born=born, role=Role.GRADIENT) for born in (2, 3)]
+    vector = allocation_of(8 * MIB, born=4, died=5, op="aten::cat", copy_of=3)
+    (finding,) = look_at(*gradients, vector)
+
+    assert finding.bytes == 8 * MIB
+    assert finding.fixes[0].kind == "gradients-one-by-one"
+
+
+def test_a_few_gradients_that_are_joined_are_no_second_copy():
+    """Near miss: those of the biases."""
+    gradients = [allocation_of(4 * MIB, born=born, role=Role.GRADIENT) for born in (2, 3)]
+
+    assert look_at(*gradients, allocation_of(MIB, born=4, died=5, op="aten::cat", copy_of=3)).outcome is Outcome.REFUTED
+
+
+def look_at(*allocations):
+    """A run of these."""
+    return RULE.look(Evidence(capture_of(*allocations)))
