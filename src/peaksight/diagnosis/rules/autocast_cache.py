@@ -86,8 +86,9 @@ def _casts(evidence: Evidence) -> Iterator[Allocation]:
 
 
 def _is_cast(allocation: Allocation, original: Allocation | None) -> bool:
-    is_of_parameter = original is not None and original.role is Role.PARAMETER
-    return is_of_parameter and shape_of(original).dtype == "float32" and shape_of(allocation).dtype in _LOW
+    if original is None or original.role is not Role.PARAMETER:
+        return False
+    return shape_of(original).dtype == "float32" and shape_of(allocation).dtype in _LOW
 
 
 def _kept_together(evidence: Evidence, casts: tuple[Allocation, ...]) -> dict[Allocation, tuple[tuple[int, int], ...]]:
