@@ -32,7 +32,7 @@ BELOW["__main__"] = {"cli"}
 BELOW["__init__"] = {"library"}
 
 # Where torch may be imported when the module itself is.
-MAY_IMPORT_TORCH = {"virtual_gpu", "overlays", "live", "verification"}
+MAY_IMPORT_TORCH = {"virtual_gpu", "overlays", "live", "verification", "jax"}
 
 
 def modules():

@@ -1,0 +1,94 @@
+"""Which values XLA's GPU compiler never writes to memory, and the kernels that are left."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from peaksight.jax.jaxpr_graph import Graph, Node, Value
+
+# Computed element by element: a fusion computes them again in each kernel that reads them.
+ELEMENTWISE = frozenset(
+    "abs acos acosh add add_any and asin asinh atan atan2 atanh bitcast_convert_type broadcast_in_dim cbrt ceil clamp "
+    "conj convert_element_type copy copy_p cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt imag "
+    "integer_pow iota is_finite le lgamma log log1p logistic lt max min mul ne neg nextafter not or population_count "
+    "pow real reduce_precision rem round rsqrt select_n shift_left shift_right_arithmetic shift_right_logical sign sin "
+    "sinh sqrt square stop_gradient sub tan tanh xor".split()
+)
+# They only move elements: a kernel that reads them can read their operand instead.
+MOVES = frozenset("transpose slice dynamic_slice gather rev pad concatenate reshape squeeze expand_dims split".split())
+REDUCTIONS = frozenset(
+    "reduce_sum reduce_max reduce_min reduce_and reduce_or reduce_prod reduce_xor argmax argmin reduce".split()
+)
+# They write part of an operand's memory, when nobody reads it afterwards.
+UPDATES = frozenset("dynamic_update_slice scatter scatter-add scatter_add scatter-mul scatter-min scatter-max".split())
+MAX_READERS = 3
+
+
+@dataclass(slots=True, eq=False)
+class Kernel:
+    """What runs at once: a node with all that is fused into it. `reads` and `writes` are buffers.
+
+    `direct` are those of `reads` that have the place of an element of what is written: its memory can be used again.
+    """
+
+    node: Node
+    reads: frozenset[Value]
+    writes: tuple[Value, ...]
+    after: frozenset[Value]
+
+
+def kernels_of(graph: Graph) -> list[Kernel]:
+    """The kernels of `graph` in the order of the program."""
+    fused = fused_values(graph)
+    leaves: dict[Value, frozenset[Value]] = {}
+    kernels = []
+    for node in graph.nodes:
+        reads = frozenset().union(*(leaves.get(value) or frozenset({value}) for value in node.reads))
+        if node.writes and node.writes[0] in fused:
+            leaves[node.writes[0]] = reads
+        else:
+            kernels.append(Kernel(node, frozenset(v.buffer for v in reads), _new(node), reads))
+    return kernels
+
+
+def _new(node: Node) -> tuple[Value, ...]:
+    return tuple(value for value in node.writes if value.base is None)
+
+
+def fused_values(graph: Graph) -> set[Value]:
+    """The values that every kernel which reads them computes for itself."""
+    readers: dict[Value, list[Node]] = defaultdict(list)
+    for node in graph.nodes:
+        for value in set(node.reads):
+            readers[value].append(node)
+    kept = set(graph.outputs)
+    fused: set[Value] = set()
+    for node in graph.nodes:
+        if (sum_of := _epilogue(node, readers)) is not None and not kept.intersection(node.writes):
+            fused.update(node.writes)
+            kept.update(sum_of.writes)
+    for node in reversed(graph.nodes):
+        if len(node.writes) == 1 and not kept.intersection(node.writes) and _is_fused(node, readers[node.writes[0]]):
+            fused.update(node.writes)
+    return fused
+
+
+def _epilogue(node: Node, readers: Mapping[Value, Sequence[Node]]) -> Node | None:
+    """The addition that a matrix product does as it writes, into the memory of the other summand."""
+    if node.name != "dot_general" or len(readers[node.writes[0]]) != 1:
+        return None
+    (reader,) = readers[node.writes[0]]
+    is_sum = reader.name in ("add", "add_any") and reader.writes[0].bytes == node.writes[0].bytes
+    return reader if is_sum else None
+
+
+def _is_fused(node: Node, readers: Sequence[Node]) -> bool:
+    if node.name not in ELEMENTWISE and node.name not in MOVES:
+        return False
+    if node.name in ("broadcast_in_dim", "iota"):
+        return all(not reader.bodies for reader in readers)
+    return len(readers) <= MAX_READERS and all(_absorbs(reader) for reader in readers)
+
+
+def _absorbs(reader: Node) -> bool:
+    return reader.name in ELEMENTWISE or reader.name in MOVES or reader.name in REDUCTIONS or reader.name in UPDATES

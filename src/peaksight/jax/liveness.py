@@ -1,0 +1,131 @@
+"""The memory peak of a jitted program from its jaxpr alone: in a second, without XLA and without a plugin."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from jax.extend.core import ClosedJaxpr
+
+from peaksight.jax.donation import place_outputs
+from peaksight.jax.inlining import graph_of
+from peaksight.jax.jaxpr_graph import Graph, Value, total_bytes
+from peaksight.jax.lifetimes import Moment, fullest
+from peaksight.jax.source_lines import line_of
+
+
+class Kind(StrEnum):
+    """What memory is for."""
+
+    ARGUMENT = "argument"
+    CONSTANT = "constant"
+    OUTPUT = "output"
+    TEMPORARY = "temporary"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveValue:
+    """A buffer that is alive at the peak.
+
+    `tensor` is `bfloat16[32, 816, 2048]`, `primitive` what makes it, `scope` the name scopes of that equation, `source`
+    its line in the user's code and `argument` the path of an argument: each empty where there is none.
+    """
+
+    bytes: int
+    kind: Kind
+    tensor: str
+    primitive: str = ""
+    scope: str = ""
+    source: str = ""
+    argument: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Liveness:
+    """The peak of one call: arguments, constants, outputs that no donated argument holds, and temporaries.
+
+    `aliased_bytes` are those of outputs in the memory of donated arguments. `live` is what is alive at the peak,
+    the largest first. `source` and `scope` are of the equation that runs then.
+    """
+
+    peak_bytes: int
+    argument_bytes: int
+    constant_bytes: int
+    output_bytes: int
+    aliased_bytes: int
+    temporary_bytes: int
+    live: tuple[LiveValue, ...]
+    source: str = ""
+    scope: str = ""
+
+
+def liveness(closed: ClosedJaxpr, *, donated: Sequence[bool] = (), paths: Sequence[str] = ()) -> Liveness:
+    """What `closed` needs on one device.
+
+    Args:
+        donated: for each argument whether its memory is given away; empty: none is.
+        paths: the names of the arguments; empty: those of the traced function.
+    """
+    graph = graph_of(closed)
+    homes = place_outputs(graph, donated)
+    moment = _fullest_with_outputs(graph, homes)
+    held = [*((value, value.bytes) for value in (*graph.inputs, *graph.constants)), *moment.alive]
+    live = _live_values([(value, size) for value, size in held if size], graph, paths or argument_paths(closed))
+    argument_bytes, constant_bytes = total_bytes(graph.inputs), total_bytes(graph.constants)
+    aliased_bytes = total_bytes(homes)
+    output_bytes = total_bytes(graph.outputs)
+    eqn = moment.node.eqn if moment.node else None
+    return Liveness(
+        peak_bytes=argument_bytes + constant_bytes + moment.bytes,
+        argument_bytes=argument_bytes,
+        constant_bytes=constant_bytes,
+        output_bytes=output_bytes,
+        aliased_bytes=aliased_bytes,
+        temporary_bytes=max(0, moment.bytes - output_bytes + aliased_bytes),
+        live=tuple(sorted(live, key=lambda each: -each.bytes)),
+        source=line_of(eqn) if eqn is not None else "",
+        scope=str(eqn.source_info.name_stack) if eqn is not None else "",
+    )
+
+
+def _fullest_with_outputs(graph: Graph, homes: dict[Value, Value]) -> Moment:
+    """The fullest moment; what is larger than any output's own memory is never put into it before that is written."""
+    moment = fullest(graph, homes=homes)
+    own = [value for value in graph.outputs if value not in homes]
+    largest = max((value.bytes for value in own), default=0)
+    if not largest:
+        return moment
+    beside = fullest(graph, homes=dict.fromkeys(graph.outputs, graph.outputs[0]), above_bytes=largest)
+    num_bytes = beside.bytes + total_bytes(own)
+    if num_bytes <= moment.bytes:
+        return moment
+    return Moment(num_bytes, beside.node, (*((value, value.bytes) for value in own), *beside.alive))
+
+
+def argument_paths(closed: ClosedJaxpr) -> tuple[str, ...]:
+    """The names of the arguments as the traced function knows them: `state['params']['w']`."""
+    names = closed.jaxpr.debug_info.arg_names or ()
+    return tuple(name or "" for name in names) or ("",) * len(closed.jaxpr.invars)
+
+
+def _live_values(held: Sequence[tuple[Value, int]], graph: Graph, paths: Sequence[str]) -> list[LiveValue]:
+    constants, outputs = set(graph.constants), {value.buffer for value in graph.outputs}
+
+    def kind_of(value: Value) -> Kind:
+        if value in constants:
+            return Kind.CONSTANT
+        if value in outputs:
+            return Kind.OUTPUT
+        return Kind.ARGUMENT if value.eqn is None and value.argument >= 0 else Kind.TEMPORARY
+
+    return [
+        LiveValue(
+            bytes=size,
+            kind=kind_of(value),
+            tensor=value.tensor,
+            primitive=value.eqn.primitive.name if value.eqn is not None else "",
+            scope=value.scope,
+            source=line_of(value.eqn) if value.eqn is not None else "",
+            argument=paths[value.argument] if 0 <= value.argument < len(paths) else "",
+        )
+        for value, size in held
+    ]

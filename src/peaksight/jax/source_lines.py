@@ -1,0 +1,23 @@
+"""Lines of the user's code from what JAX notes of an equation."""
+
+import os
+import sysconfig
+from functools import cache
+
+from jax.extend.core import JaxprEqn
+
+_LIBRARIES = tuple({os.path.realpath(sysconfig.get_paths()[key]) for key in ("purelib", "platlib", "stdlib")})
+
+
+def line_of(eqn: JaxprEqn) -> str:
+    """`train.py:20` of the innermost frame outside of libraries, else of the innermost one outside of JAX."""
+    traceback = eqn.source_info.traceback
+    frames = [] if traceback is None else traceback.frames
+    own = next((frame for frame in frames if not _is_library(frame.file_name)), None)
+    frame = own or next((frame for frame in frames if f"{os.sep}jax{os.sep}" not in frame.file_name), None)
+    return "" if frame is None else f"{os.path.basename(frame.file_name)}:{frame.line_num}"
+
+
+@cache
+def _is_library(file: str) -> bool:
+    return file.startswith("<") or os.path.realpath(file).startswith(_LIBRARIES)
