@@ -1,4 +1,4 @@
-"""What people type to start several processes, and what rank 0 of a world of one sees of it."""
+"""What people type to start several processes, and what rank 0 sees of it."""
 
 import logging
 import os
@@ -39,7 +39,8 @@ def test_torchrun(typed, argv, processes):
 
     assert (" ".join(command.argv), command.processes) == (argv, processes)
     assert {environment[name] for name in ("RANK", "LOCAL_RANK", "GROUP_RANK", "ROLE_RANK")} == {"0"}
-    assert {environment[name] for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE")} == {"1"}
+    assert int(environment["WORLD_SIZE"]) == processes
+    assert int(environment["LOCAL_WORLD_SIZE"]) * int(environment["GROUP_WORLD_SIZE"]) == processes
 
 
 def test_torchrun_sets_what_its_agent_sets():
@@ -105,7 +106,7 @@ class TestAccelerate:
 
         assert (" ".join(command.argv), command.processes) == ("-m pkg.train", 4)
         assert environment["ACCELERATE_MIXED_PRECISION"] == "no"
-        assert (environment["WORLD_SIZE"], environment["MASTER_PORT"]) == ("1", "7")
+        assert (environment["WORLD_SIZE"], environment["MASTER_PORT"]) == ("4", "7")
 
     def test_a_configuration_file(self, tmp_path):
         """Its values count where the command line gives none."""

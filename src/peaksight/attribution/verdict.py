@@ -18,7 +18,6 @@ DECIDING_BYTES = {
     "index-workspace": GIB,
     "fft-workspace": GIB,
     "recurrent-layers": GIB,
-    "one-rank": UNBOUNDED_BYTES,
     "other-process": UNBOUNDED_BYTES,
     "communicator": GIB // 2,
 }

@@ -1,8 +1,7 @@
-"""Reads the words of launchers with their own parsers, and says what rank 0 of a world of one would see.
+"""Reads the words of launchers with their own parsers, and says what rank 0 of their world would see.
 
 Limitations:
-    More processes than one are counted but not simulated. Of what `accelerate launch` can configure, DeepSpeed,
-    Megatron-LM, TPUs and SageMaker are refused.
+    Of what `accelerate launch` can configure, DeepSpeed, Megatron-LM, TPUs and SageMaker are refused.
 """
 
 import importlib
@@ -15,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from peaksight.errors import UnsupportedError, UsageError
+from peaksight.virtual_gpu.ranks.world import DEFAULT_PORT, World
 
 Words = tuple[str, ...]
 
-_DEFAULT_PORT = 29500
 # What only these can start: their own engines, or processes of another kind.
 _REFUSED = {"use_deepspeed": "DeepSpeed", "use_megatron_lm": "Megatron-LM", "tpu": "TPUs"}
 
@@ -27,7 +26,7 @@ _REFUSED = {"use_deepspeed": "DeepSpeed", "use_megatron_lm": "Megatron-LM", "tpu
 class Launch:
     """What a launcher starts: the words of a script, with `is_module` of a module, with `is_program` of a command.
 
-    `environment` is what it sets for rank 0 of a world of one, `processes` how many it was asked for.
+    `environment` is what it sets for rank 0, `processes` how many it starts.
     """
 
     words: Words
@@ -52,24 +51,26 @@ def _by_torch(module: str, words: Words) -> Launch:
 
     with _complaints_of(module):
         args = importlib.import_module(module).parse_args(list(words))
-        processes = parse_min_max_nnodes(args.nnodes)[1] * _processes_per_node(args.nproc_per_node)
+        machines = parse_min_max_nnodes(args.nnodes)[1]
+        per_machine = _processes_per_machine(args.nproc_per_node)
     rank = () if get_use_env(args) else ("--local-rank=0",)
-    return _launch(args, _rank_0(args), processes, rank)
+    return _launch(args, _rank_0(args, World(0, machines * per_machine, per_machine)), machines * per_machine, rank)
 
 
-def _processes_per_node(value: str) -> int:
-    """`gpu`, `auto` and the like are one: the virtual machine has one card."""
-    return int(value) if value.isdecimal() else 1
+def _processes_per_machine(value: str) -> int:
+    """`gpu`, `auto` and the like are one, or what `--ranks` says: the virtual machine has one card."""
+    per_machine = int(value) if value.isdecimal() else 1
+    if per_machine < 1:
+        raise ValueError("they start no process")
+    return per_machine
 
 
-def _rank_0(args: Any) -> dict[str, str]:
-    """What `LocalElasticAgent._start_workers` sets for the only worker of a world; `args` are those of torchrun."""
-    ranks = dict.fromkeys(("RANK", "LOCAL_RANK", "GROUP_RANK", "ROLE_RANK"), "0")
-    sizes = dict.fromkeys(("WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE", "ROLE_WORLD_SIZE"), "1")
-    return ranks | sizes | {
+def _rank_0(args: Any, world: World) -> dict[str, str]:
+    """What `LocalElasticAgent._start_workers` sets for the first worker; `args` are those of torchrun."""
+    return world.variables | {
         "ROLE_NAME": args.role,
         "MASTER_ADDR": args.master_addr,
-        "MASTER_PORT": str(args.master_port or _DEFAULT_PORT),
+        "MASTER_PORT": str(args.master_port or DEFAULT_PORT),
         "TORCHELASTIC_RESTART_COUNT": "0",
         "TORCHELASTIC_MAX_RESTARTS": str(args.max_restarts),
         "TORCHELASTIC_RUN_ID": args.rdzv_id,
@@ -97,7 +98,8 @@ def accelerate_launch(words: Words) -> Launch:
         if not (args.multi_gpu or args.use_fsdp) or args.cpu:
             return _launch(args, _changes(launch.prepare_simple_launcher_cmd_env(args)[1]), 1)
         environment = _changes(launch.prepare_multi_gpu_env(args))
-        return _launch(args, environment | _rank_0(_for_torchrun(launch, args)), args.num_processes)
+        world = World(0, args.num_processes, args.num_processes // (args.num_machines or 1))
+        return _launch(args, environment | _rank_0(_for_torchrun(launch, args), world), world.size)
 
 
 @contextmanager

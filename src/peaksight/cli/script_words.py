@@ -27,7 +27,7 @@ def script_command(words: Words, *, is_module: bool = False) -> ScriptCommand:
     """The command that `words` name; `is_module` when `-m` came before them.
 
     Understood in front of a script: an interpreter with its options, which have no effect here (`python -u train.py`),
-    variables (`env A=1`), `uv run` and its like, and the launchers of `LAUNCHERS`, which become one rank.
+    variables (`env A=1`), `uv run` and its like, and the launchers of `LAUNCHERS`, which become rank 0 of their world.
 
     Raises:
         UsageError: nothing is left to run.
@@ -120,8 +120,7 @@ def _launched(launch: Launch) -> ScriptCommand:
         command = _program(launch.words)
     else:
         command = ScriptCommand(target=launch.words[0], args=launch.words[1:])
-    command = _with_variables(command, launch.environment)
-    return replace(command, processes=command.processes * launch.processes)
+    return replace(_with_variables(command, launch.environment), processes=launch.processes)
 
 
 def _with_variables(command: ScriptCommand, variables: Mapping[str, str | None]) -> ScriptCommand:

@@ -23,8 +23,7 @@ TEXTS = {
     "nested-tensors": "nested tensors {times}, first at {at}: the words of all sequences were taken as one sequence",
     "record-stream": "memory that other streams still use as its tensor dies {times}, first at {at}: reused at once",
     "worst-batch": "--worst-batch: {names}",
-    "one-rank": "{names} processes were asked for and rank 0 of a world of one was simulated: communication buffers, "
-    "and what sharding saves, are not counted",
+    "same-ranks": "{names} ranks, of which each was simulated as if the others held what it holds",
     "after-training": "what follows the training: the script failed there with code {names}, and was stopped",
     "communicator": "communicators of NCCL, outside PyTorch",
     "bucket-release": "the first buckets of DistributedDataParallel, which may be alive until the second backward pass",

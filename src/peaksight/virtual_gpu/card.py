@@ -35,6 +35,7 @@ from peaksight.virtual_gpu.memory.devices import Devices, allocator_of
 from peaksight.virtual_gpu.memory.ledger import Ledger
 from peaksight.virtual_gpu.memory.roles import COPIES, Roles
 from peaksight.virtual_gpu.ranks import distributed
+from peaksight.virtual_gpu.ranks.world import World
 from peaksight.virtual_gpu.script.other_processes import call_in_forked, refuse_card, refuse_used_card
 from peaksight.virtual_gpu.source_lines import Lines, SourceLines
 from peaksight.virtual_gpu.tensors import copies
@@ -65,6 +66,7 @@ class VirtualGpu:
         rules: DeviceRules,
         *,
         num_gpus: int = 1,
+        world: World | None = None,
         max_failures: int | None = None,
         script_dir: str = ".",
         max_steps: int | None = None,
@@ -74,7 +76,7 @@ class VirtualGpu:
         lookout: Lookout | None = None,
         record: bool = True,
     ) -> None:
-        """`num_gpus` cards of `room` with nothing on them.
+        """`num_gpus` cards of `room` with nothing on them, for one rank of `world`, by default the only one.
 
         After `max_failures` allocations that they could not serve they have no limit any more. Source lines are named
         relative to `script_dir`; `on_step` sees each step end, as does `lookout`, from inside of the loop;
@@ -83,6 +85,7 @@ class VirtualGpu:
         """
         self.room = room
         self.rules = rules
+        self.world = world or World()
         self._lines = SourceLines(script_dir)
         self.devices = Devices(num_gpus, self._new_ledger, rules.torch)
         self.failures = Failures(
@@ -148,7 +151,7 @@ class VirtualGpu:
         data_loading.install(patches, self.witness.loader_read, self._worst)
         triton_kernels.install(patches, partial(self.approximations.note, "triton-kernels"))
         generation.install(patches, partial(self.made_up, "token"))
-        distributed.install(patches, self.devices, self.approximations.note)
+        distributed.install(patches, self.devices, self.world, self.approximations.note)
         loading.install(patches, self.devices)
         saving.install(patches, self._files, self.loop)
         safetensors_files.install(patches, self._files, self.loop)

@@ -17,6 +17,7 @@ from peaksight.virtual_gpu.card import VirtualGpu
 from peaksight.virtual_gpu.device_rules import rules_for
 from peaksight.virtual_gpu.garbage import collect_as_usual, collect_rarely
 from peaksight.virtual_gpu.memory.ledger import Ledger
+from peaksight.virtual_gpu.ranks.world import World, as_rank
 from peaksight.virtual_gpu.script import Ending, Scratch, explain, run_script
 from peaksight.virtual_gpu.script.environment import variables
 from peaksight.virtual_gpu.script.program import source_directory
@@ -31,6 +32,7 @@ def simulate(
     room: Room,
     *,
     num_gpus: int = 1,
+    rank: int = 0,
     max_failures: int | None = None,
     device_rules: str | None = None,
     max_steps: int | None = None,
@@ -41,6 +43,8 @@ def simulate(
 ) -> tuple[Capture, ...]:
     """Run `command` on `num_gpus` virtual cards of `room` and return what it allocated on each that it used.
 
+    Of several ranks, `rank` is simulated, on a machine with a card for each of its ranks at least.
+
     What a card cannot serve is raised in the script. After `max_failures` of that no card has a limit any more; zero is
     a run without any. `device_rules` is a build as `--torch` takes it (`2.11+cu130`), by default the installed
     one. The run stops by itself at the steady state, or after `max_steps` (0: none is expected); `on_step` is called at
@@ -49,6 +53,7 @@ def simulate(
     measure what counting costs.
     """
     started = time.perf_counter()
+    command, world = as_rank(command, rank), World.of(command, rank)
     rules = rules_for(device_rules or torch.__version__, room.card)
     for warning in filter(None, (check_release(), rules.warning)):
         print(f"peaksight: {warning}", file=sys.stderr)
@@ -57,7 +62,8 @@ def simulate(
         gpu = VirtualGpu(
             room,
             rules,
-            num_gpus=num_gpus,
+            num_gpus=max(num_gpus, world.per_machine),
+            world=world,
             max_failures=max_failures,
             script_dir=source_directory(command),
             max_steps=max_steps,
@@ -67,8 +73,6 @@ def simulate(
             lookout=lookout,
             record=record,
         )
-        if command.processes > 1:
-            gpu.approximations.note("one-rank", str(command.processes))
         with gpu, Patches() as patches:
             collect_rarely()
             patches.callback(collect_as_usual)

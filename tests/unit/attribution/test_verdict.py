@@ -115,7 +115,7 @@ def test_the_head_room_of_what_the_script_allows_itself():
     assert judge(capture, room_on(H100)).retries.head_room_bytes == GIB - 98 * MIB
 
 
-@pytest.mark.parametrize(("slug", "fits"), [("linalg-workspace", None), ("one-rank", None), ("draws", True)])
+@pytest.mark.parametrize(("slug", "fits"), [("linalg-workspace", None), ("other-process", None), ("draws", True)])
 def test_only_unknown_workspaces_make_the_answer_doubtful(slug, fits):
     """A workspace of unknown size may take the last GiB; an approximation without memory may not."""
     unknown = Approximation(slug=slug, what="", bytes=None)
@@ -143,7 +143,7 @@ def test_a_run_cut_short_gives_no_verdict(finished):
 
 
 def test_what_may_be_alive_at_the_peak_counts_with_its_size():
-    """Buckets that NCCL may give back late; memory for more ranks has no bound."""
+    """Buckets that NCCL may give back late; memory of another process has no bound."""
 
     def fits(slug, num_bytes):
         unknown = Approximation(slug=slug, what="", bytes=num_bytes)
@@ -151,4 +151,4 @@ def test_what_may_be_alive_at_the_peak_counts_with_its_size():
 
     assert fits("bucket-release", GIB) is True
     assert fits("bucket-release", 3 * GIB) is None
-    assert fits("one-rank", None) is None
+    assert fits("other-process", None) is None

@@ -63,7 +63,7 @@ def test_a_close_call_says_likely(oom, start):
     ("undecided", "end"),
     [
         ((), ", too close to be sure."),
-        (("communicator", "one-rank"), ", unless for what is not simulated: communicator, one-rank."),
+        (("communicator", "fft-workspace"), ", unless for what is not simulated: communicator, fft-workspace."),
     ],
 )
 def test_why_it_is_only_likely(undecided, end):

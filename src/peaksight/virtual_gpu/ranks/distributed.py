@@ -1,4 +1,4 @@
-"""`torch.distributed` on the virtual GPU: one rank, whose group has no one else in it and opens no sockets."""
+"""`torch.distributed` on the virtual GPU: one rank of a world in which all others hold what it holds; no sockets."""
 
 import functools
 import sys
@@ -16,22 +16,23 @@ from peaksight.overlays.patches import Patches
 from peaksight.records import Role
 from peaksight.virtual_gpu.memory.births import Birth
 from peaksight.virtual_gpu.memory.devices import Devices
-from peaksight.virtual_gpu.torch_private import world
+from peaksight.virtual_gpu.ranks.world import World
+from peaksight.virtual_gpu.torch_private import world as groups
 
 Note = Callable[..., None]
 
-_BACKEND = "one_rank"
+_BACKEND = "same_ranks"
 _NCCL = (2, 28, 9)  # of torch 2.11 to 2.14
 
 
-def install(patches: Patches, devices: Devices, note: Note) -> None:
-    """Make every process group one of one rank until `patches` is left.
+def install(patches: Patches, devices: Devices, world: World, note: Note) -> None:
+    """Make every process group one of `world`, of which one rank is there, until `patches` is left.
 
     `note` is `Approximations.note`.
     """
-    _start_one_process(patches, note)
+    _start_one_process(patches, world)
     if dist.is_available():
-        _make_groups_of_one(patches, note)
+        _make_groups(patches, world, note)
         _keep_stores_in_process(patches)
         _follow_data_parallel(patches, devices, note)
         patches.callback(_leave_groups)
@@ -43,29 +44,39 @@ def _leave_groups() -> None:
         dist.destroy_process_group()
 
 
-def _make_groups_of_one(patches: Patches, note: Note) -> None:
+def _make_groups(patches: Patches, world: World, note: Note) -> None:
     """Whatever backend is asked for: the group says that it has it."""
     from torch.distributed import distributed_c10d as c10d
 
-    from peaksight.virtual_gpu.ranks.process_group import OneRank
+    from peaksight.virtual_gpu.ranks.process_group import SameRanks
 
     if not hasattr(dist.Backend, _BACKEND.upper()):
-        dist.Backend.register_backend(_BACKEND, lambda *args: OneRank(), devices=["cpu", "cuda"])
+        dist.Backend.register_backend(_BACKEND, _new_group, devices=["cpu", "cuda"])
 
     def make(size: int, rank: int, ranks: list[int], backend: Any, *args: Any, **kwargs: Any) -> Any:
-        if size > 1:
-            note("one-rank", str(size))
-        if "nccl" in str(backend) or backend == dist.Backend.UNDEFINED:
-            note("communicator")
-        group, store = real(1, 0, ranks, dist.Backend(_BACKEND), *args, **kwargs | {"device_id": None})
-        world().pg_map[group] = (backend, store)
+        if not ranks:
+            world.met(rank, size)
+            if size > 1:
+                note("same-ranks", str(size))
+        group, store = real(size, rank, ranks, dist.Backend(_BACKEND), *args, **kwargs | {"device_id": None})
+        if isinstance(group, SameRanks):
+            groups().pg_map[group] = (backend, store)
+            if "nccl" in str(backend) or backend == dist.Backend.UNDEFINED:
+                note("communicator")
         return group, store
 
     real = patches.set(c10d, "_new_process_group_helper", make)
+    patches.set(c10d, "_store_based_barrier", lambda *args, **kwargs: None)
     patches.set(c10d, "default_pg_nccl_timeout", c10d.default_pg_timeout)
     patches.set(torch.cuda.nccl, "version", lambda: _NCCL)
     for owner in (dist, c10d):
         patches.set(owner, "is_nccl_available", lambda: True)
+
+
+def _new_group(store: Any, rank: int, size: int, timeout: Any) -> Any:
+    from peaksight.virtual_gpu.ranks.process_group import SameRanks
+
+    return SameRanks(rank, size)
 
 
 def _keep_stores_in_process(patches: Patches) -> None:
@@ -122,14 +133,12 @@ def _births(devices: Devices) -> Iterator[list[Birth]]:
         births += ledger.births[first:]
 
 
-def _start_one_process(patches: Patches, note: Note) -> None:
-    """`torch.multiprocessing.spawn(train, nprocs=n)`: the process of rank 0 is this one."""
+def _start_one_process(patches: Patches, world: World) -> None:
+    """`torch.multiprocessing.spawn(train, nprocs=n)`: the process of the simulated rank is this one."""
 
     def spawn(fn: Callable, args: tuple = (), nprocs: int = 1, join: bool = True, *more: Any, **kwargs: Any) -> Any:
-        if nprocs > 1:
-            note("one-rank", str(nprocs))
-        if nprocs:
-            fn(0, *args)
+        if nprocs > 0:
+            fn(world.started(nprocs), *args)
         return None if join else _Finished()
 
     for name in ("spawn", "start_processes"):

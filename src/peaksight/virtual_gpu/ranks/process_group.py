@@ -1,4 +1,4 @@
-"""The process group of a world of one: what a collective does when nobody else takes part."""
+"""The process group of one rank of many: what a collective does when all others hold what this rank holds."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -13,87 +13,156 @@ Tensors = Sequence[torch.Tensor]
 _ProcessGroup: Any = dist.ProcessGroup  # its stubs tell of overloads that the C++ names for these methods lack
 
 
-class OneRank(_ProcessGroup):
-    """Rank 0 of one: reductions and broadcasts leave their tensors as they are, the others copy.
+class SameRanks(_ProcessGroup):
+    """Rank `rank` of `size`: what it gathers are copies of what it has, what it reduces is its own.
+
+    Only what is known on the host is summed up: whole numbers, and what is in host memory.
 
     Limitations:
-        There is nobody to send to or receive from: `send` and `recv` raise.
+        What is received, or broadcast by another rank, is what the tensor held before.
     """
 
-    def __init__(self) -> None:
-        """A group of one."""
-        super().__init__(0, 1)
+    def __init__(self, rank: int, size: int) -> None:
+        """A group of `size` ranks."""
+        super().__init__(rank, size)
+        self._rank, self._size = rank, size
 
     def getBackendName(self) -> str:
         """For messages of torch."""
-        return "one rank"
+        return "same ranks"
 
     @property
     def group_name(self) -> str:
         """What torch.distributed knows it by."""
         return world().pg_names[self]
 
+    def _get_backend(self, device: Any) -> "SameRanks":
+        """The same for all devices."""
+        return self
+
     def broadcast(self, tensors: Tensors, options: Any = None) -> Any:
-        """From rank 0 to itself."""
-        return finished_work(tensors)
+        """From a rank that has the same."""
+        return self._finished("broadcast", tensors, tensors)
 
     def allreduce(self, tensors: Tensors, options: Any = None) -> Any:
-        """The sum, mean or maximum of one."""
-        return finished_work(tensors)
+        """The mean or maximum of the same is the same, and no kernel forms the sum."""
+        self._sum_up(tensors, options)
+        return self._finished("all_reduce", tensors, tensors)
 
-    reduce = allreduce_coalesced = allreduce
+    allreduce_coalesced = allreduce
+
+    def reduce(self, tensors: Tensors, options: Any = None) -> Any:
+        """As `allreduce`, on one rank."""
+        if options is None or options.rootRank == self._rank:
+            self._sum_up(tensors, options)
+        return self._finished("reduce", tensors, tensors)
 
     def barrier(self, options: Any = None, opts: Any = None) -> Any:
         """Everybody is here."""
-        return finished_work([])
+        return self._finished("barrier", [], [])
 
     monitored_barrier = barrier
 
     def allgather(self, outputs: Sequence[Tensors], inputs: Tensors, options: Any = None) -> Any:
         """Into a list, by way of one tensor, as `ProcessGroupNCCL::allgather`."""
-        for (output,), tensor in zip(outputs, inputs, strict=True):
-            _copy([output], [_flattened(tensor)])
-        return finished_work(outputs)
+        for output, tensor in zip(outputs, inputs, strict=True):
+            flat = _flattened(output)
+            for place in flat:
+                if place.numel() == tensor.numel():
+                    _copy([place], [tensor])
+            _copy(output, flat)
+        return self._finished("all_gather", inputs, outputs)
 
     allgather_coalesced = allgather
 
     def all_gather_single(self, output: torch.Tensor, tensor: torch.Tensor, options: Any = None) -> Any:
-        """Into one tensor; of one rank as many elements come out as went in, and so in all that follow."""
-        return self._exchange(output, tensor)
+        """Into one tensor, as often as there are ranks."""
+        self._repeat(output, tensor)
+        return self._finished("all_gather", [tensor], [output])
 
-    _allgather_base = reduce_scatter_single = _reduce_scatter_base = gather_single = all_gather_single
+    _allgather_base = all_gather_single
 
     def all_gather_single_coalesced(self, outputs: Tensors, inputs: Tensors, options: Any = None) -> Any:
         """Several at once."""
-        return self._exchange(outputs, inputs)
+        for output, tensor in zip(outputs, inputs, strict=True):
+            self._repeat(output, tensor)
+        return self._finished("all_gather", inputs, outputs)
 
-    allgather_into_tensor_coalesced = reduce_scatter_single_coalesced = all_gather_single_coalesced
-    reduce_scatter_tensor_coalesced = alltoall = all_gather_single_coalesced
+    allgather_into_tensor_coalesced = all_gather_single_coalesced
 
-    def all_to_all_single(self, output: torch.Tensor, tensor: torch.Tensor, *sizes_and_options: Any) -> Any:
-        """The only part goes to the only rank."""
-        return self._exchange(output, tensor)
+    def reduce_scatter_single(self, output: torch.Tensor, tensor: torch.Tensor, options: Any = None) -> Any:
+        """The share of this rank."""
+        self._share(output, tensor)
+        self._sum_up([output], options)
+        return self._finished("reduce_scatter", [tensor], [output])
 
-    alltoall_base = all_to_all_single
+    _reduce_scatter_base = reduce_scatter_single
+
+    def reduce_scatter_single_coalesced(self, outputs: Tensors, inputs: Tensors, options: Any = None) -> Any:
+        """Several at once."""
+        for output, tensor in zip(outputs, inputs, strict=True):
+            self._share(output, tensor)
+        self._sum_up(outputs, options)
+        return self._finished("reduce_scatter", inputs, outputs)
+
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
 
     def reduce_scatter(self, outputs: Tensors, inputs: Sequence[Tensors], options: Any = None) -> Any:
         """From a list, by way of one tensor, as `ProcessGroupNCCL::reduce_scatter`."""
-        for output, (tensor,) in zip(outputs, inputs, strict=True):
-            _copy([output], [_flattened(tensor)])
-        return finished_work(outputs)
+        for output, tensors in zip(outputs, inputs, strict=True):
+            flat = _flattened(tensors)
+            if flat is not tensors:
+                _copy(flat, tensors)
+            _copy([output], [flat[self._rank]])
+        self._sum_up(outputs, options)
+        return self._finished("reduce_scatter", [tensor for tensors in inputs for tensor in tensors], outputs)
+
+    def all_to_all_single(self, output: torch.Tensor, tensor: torch.Tensor, *sizes_and_options: Any) -> Any:
+        """From each rank what this one has for itself; what becomes of uneven parts is not known."""
+        if not any(isinstance(sizes, list) and sizes for sizes in sizes_and_options):
+            self._repeat(output, self._part(tensor))
+        elif self._size == 1:
+            _copy([output], [tensor])
+        return self._finished("all_to_all", [tensor], [output])
+
+    alltoall_base = all_to_all_single
+
+    def alltoall(self, outputs: Tensors, inputs: Tensors, options: Any = None) -> Any:
+        """In lists."""
+        mine = inputs[self._rank]
+        known = [output for output in outputs if output.numel() == mine.numel()]
+        _copy(known, [mine] * len(known))
+        return self._finished("all_to_all", inputs, outputs)
 
     def gather(self, outputs: Sequence[Tensors], inputs: Tensors, options: Any = None) -> Any:
-        """Into a list."""
-        return self._exchange([output for (output,) in outputs], inputs)
+        """Into a list, which only one rank has."""
+        for output, tensor in zip(outputs, inputs, strict=False):
+            _copy(output, [tensor] * len(output))
+        return self._finished("gather", inputs, outputs)
+
+    def gather_single(self, output: torch.Tensor, tensor: torch.Tensor, options: Any = None) -> Any:
+        """Into one tensor, which only one rank has."""
+        if output.numel() == self._size * tensor.numel():
+            self._repeat(output, tensor)
+        return self._finished("gather", [tensor], [output])
 
     def scatter(self, outputs: Tensors, inputs: Sequence[Tensors], options: Any = None) -> Any:
-        """From a list."""
-        return self._exchange(outputs, [tensor for (tensor,) in inputs])
+        """From a list, which only one rank has."""
+        for output, tensors in zip(outputs, inputs, strict=False):
+            _copy([output], [tensors[self._rank]])
+        return self._finished("scatter", outputs, outputs)
 
-    def _exchange(self, outputs: Any, inputs: Any) -> Any:
-        outputs, inputs = ([t] if isinstance(t, torch.Tensor) else t for t in (outputs, inputs))
-        _copy(outputs, inputs)
-        return finished_work(outputs)
+    def send(self, tensors: Tensors, rank: int, tag: int = 0) -> Any:
+        """To another rank."""
+        return self._finished(f"send to {rank}", tensors, tensors)
+
+    def recv(self, tensors: Tensors, rank: int, tag: int = 0) -> Any:
+        """From another rank."""
+        return self._finished(f"recv from {rank}", tensors, tensors)
+
+    def recv_anysource(self, tensors: Tensors, tag: int = 0) -> Any:
+        """From any other rank."""
+        return self._finished("recv", tensors, tensors)
 
     def _start_coalescing(self, device: Any) -> None:
         """Nothing waits for the others of its batch."""
@@ -101,15 +170,36 @@ class OneRank(_ProcessGroup):
     def _end_coalescing(self, device: Any) -> Any:
         return finished_work([])
 
+    def _finished(self, kind: str, given: Tensors, result: Any) -> Any:
+        return finished_work(result)
+
+    def _repeat(self, output: torch.Tensor, tensor: torch.Tensor) -> None:
+        if output is not tensor:
+            output.view(self._size, -1).copy_(tensor.reshape(1, -1))
+
+    def _share(self, output: torch.Tensor, tensor: torch.Tensor) -> None:
+        if output is not tensor:
+            _copy([output], [self._part(tensor)])
+
+    def _part(self, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.reshape(self._size, -1)[self._rank]
+
+    def _sum_up(self, tensors: Tensors, options: Any) -> None:
+        if options is None or self._size == 1 or options.reduceOp != dist.ReduceOp.SUM:
+            return
+        for tensor in tensors:
+            if tensor.device.type == "cpu" or not tensor.is_floating_point():
+                tensor.mul_(self._size)
+
 
 def _copy(outputs: Iterable[torch.Tensor], inputs: Iterable[torch.Tensor]) -> None:
-    for output, tensor in zip(outputs, inputs, strict=True):
+    for output, tensor in zip(outputs, inputs, strict=False):
         if output is not tensor:
             output.view(-1).copy_(tensor.reshape(-1))
 
 
-def _flattened(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy of a list of one tensor in one, which lives as long as the operation."""
-    flat = tensor.new_empty((1, *tensor.shape))
-    flat[0].copy_(tensor)
-    return flat
+def _flattened(tensors: Tensors) -> Any:
+    """Room for all of `tensors` in one, which lives as long as the operation; those of several sizes go one by one."""
+    if len({tensor.shape for tensor in tensors}) > 1:
+        return tensors
+    return tensors[0].new_empty((len(tensors), *tensors[0].shape))

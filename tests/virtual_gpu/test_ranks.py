@@ -1,0 +1,168 @@
+"""One rank of several on the virtual GPU: what collectives return and take, and what sharding saves."""
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.multiprocessing
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+from peaksight.records import Role
+from peaksight.virtual_gpu.ranks.world import World
+
+from .cards import births_on, by_role, h100, requested, slugs
+
+pytestmark = pytest.mark.torch
+
+RANK, SIZE = 2, 4
+
+
+@pytest.fixture
+def rank():
+    """Rank 2 of 4, with its card and its group."""
+    with h100(num_gpus=SIZE, world=World(RANK, SIZE, SIZE)) as gpu:
+        torch.cuda.set_device(RANK)
+        dist.init_process_group("nccl", init_method="tcp://localhost:99", rank=RANK, world_size=SIZE)
+        yield gpu
+
+
+def ledger(gpu):
+    """Of the card of the rank."""
+    return gpu.devices.ledgers[RANK]
+
+
+def test_the_group_has_all_ranks(rank):
+    """Of which this is one, and which is said."""
+    assert (dist.get_rank(), dist.get_world_size()) == (RANK, SIZE)
+    assert slugs(rank)[0] == "same-ranks"
+    dist.barrier()
+
+
+@pytest.mark.filterwarnings("ignore:`torch.distributed:FutureWarning")
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+def test_collectives(device, rank):
+    """GIVEN whole numbers, THEN the others are as if they held the same."""
+    mine = torch.arange(8, device=device)
+    outs = [torch.empty(8, dtype=torch.int64, device=device) for _ in range(SIZE)]
+    gathered = torch.empty(32, dtype=torch.int64, device=device)
+    part, part_of_list = (torch.empty(2, dtype=torch.int64, device=device) for _ in range(2))
+    exchanged = torch.empty(8, dtype=torch.int64, device=device)
+    dist.all_gather(outs, mine)
+    dist.all_gather_into_tensor(gathered, mine)
+    dist.reduce_scatter_tensor(part, mine)
+    dist.reduce_scatter(part_of_list, list(mine.chunk(SIZE)))
+    dist.all_to_all_single(exchanged, mine)
+    summed, largest = mine.clone(), mine.clone()
+    dist.all_reduce(summed)
+    dist.all_reduce(largest, op=dist.ReduceOp.MAX)
+    dist.broadcast(mine, 0)
+
+    assert [out.tolist() for out in outs] == [list(range(8))] * SIZE
+    assert gathered.tolist() == list(range(8)) * SIZE
+    assert part.tolist() == part_of_list.tolist() == [16, 20]
+    assert exchanged.tolist() == [4, 5] * SIZE
+    assert summed.tolist() == [4 * number for number in range(8)]
+    assert largest.tolist() == mine.tolist() == list(range(8))
+
+
+def test_lists_are_gathered_by_way_of_one_tensor(rank):
+    """As NCCL's: of the size of all parts, until it is done."""
+    parts = [torch.empty(1024, device="cuda") for _ in range(SIZE)]
+    mine = torch.empty(1024, device="cuda")
+    with births_on(ledger(rank)) as births:
+        dist.all_gather(parts, mine)
+        dist.reduce_scatter(mine, parts)
+
+    assert requested(births) == [SIZE * 4096] * 2
+    assert all(birth.died is not None for birth in births)
+
+
+def test_objects(rank):
+    """Every rank has the same one."""
+    gathered = [None] * SIZE
+    dist.all_gather_object(gathered, {"a": [1, 2]})
+
+    assert gathered == [{"a": [1, 2]}] * SIZE
+
+
+def test_groups_of_some(rank):
+    """Of those that this rank is not in it gets none."""
+    mine, others = dist.new_group([0, 2]), dist.new_group([1, 3])
+
+    assert (dist.get_rank(mine), dist.get_world_size(mine), dist.get_rank(others)) == (1, 2, -1)
+    mesh = init_device_mesh("cuda", (2, 2), mesh_dim_names=("replicate", "shard"))
+    assert (mesh["replicate"].get_local_rank(), mesh["shard"].get_local_rank()) == (1, 0)
+
+
+def test_send_and_receive(rank):
+    """What comes from a neighbour is as large as what is there for it."""
+    there, back = torch.ones(4, device="cuda"), torch.ones(4, device="cuda")
+    operations = [dist.P2POp(dist.isend, there, 3), dist.P2POp(dist.irecv, back, 1)]
+    for work in dist.batch_isend_irecv(operations):
+        work.wait()
+    dist.send(there, 3)
+    dist.recv(back, 1)
+
+
+def parameter_bytes(module):
+    return sum(parameter.numel() * parameter.element_size() for parameter in module.parameters())
+
+
+def step(module, optimizer):
+    """One of training."""
+    module(torch.randn(8, 64, device="cuda")).sum().backward()
+    optimizer.step()
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(64, 4096), nn.ReLU(), nn.Linear(4096, 64)).cuda()
+
+
+def test_fully_shard_keeps_a_share(rank):
+    """A quarter of parameters, gradients and optimizer state."""
+    model = mlp()
+    num_bytes = parameter_bytes(model)
+    fully_shard(model)
+    optimizer = torch.optim.AdamW(model.parameters())
+    step(model, optimizer)
+
+    for role, expected in ((Role.PARAMETER, 1), (Role.GRADIENT, 1), (Role.OPTIMIZER_STATE, 2)):
+        assert abs(by_role(ledger(rank), role) - expected * num_bytes / SIZE) < 64
+
+
+def test_zero_keeps_a_share_of_optimizer_state(rank):
+    """Those of the parameters that are this rank's."""
+    model = nn.ModuleList(mlp() for _ in range(SIZE))
+    num_bytes = parameter_bytes(model)
+    optimizer = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.AdamW)
+    for each in model:
+        each(torch.randn(8, 64, device="cuda")).sum().backward()
+    optimizer.step()
+
+    assert abs(by_role(ledger(rank), Role.OPTIMIZER_STATE) - 2 * num_bytes / SIZE) < num_bytes / 64
+
+
+def test_tensor_parallel_keeps_a_share(rank):
+    """Of both layers, by columns and by rows."""
+    mesh = init_device_mesh("cuda", (SIZE,))
+    model = mlp()
+    num_bytes = parameter_bytes(model)
+    parallelize_module(model, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
+    optimizer = torch.optim.AdamW(model.parameters())
+    step(model, optimizer)
+
+    assert abs(by_role(ledger(rank), Role.PARAMETER) - num_bytes / SIZE) < 64 * 4
+    assert abs(by_role(ledger(rank), Role.OPTIMIZER_STATE) - 2 * num_bytes / SIZE) < 64 * 8
+
+
+def test_spawn_runs_the_rank_here():
+    """The processes of a script that starts its own."""
+    seen = []
+    with h100(num_gpus=SIZE, world=World(rank=RANK)) as gpu:
+        torch.multiprocessing.spawn(lambda rank, word: seen.append((rank, word)), args=("x",), nprocs=SIZE)
+
+    assert seen == [(RANK, "x")]
+    assert (gpu.world.rank, gpu.world.size) == (RANK, SIZE)
