@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from peaksight.jax.jaxpr_graph import Graph, Node, Value
+from peaksight.jax.jaxpr_graph import Graph, Node, Value, total_bytes
 
 # Computed element by element: a fusion computes them again in each kernel that reads them.
 ELEMENTWISE = frozenset(
@@ -87,7 +87,8 @@ def _is_fused(node: Node, readers: Sequence[Node]) -> bool:
         return False
     if node.name in ("broadcast_in_dim", "iota"):
         return all(not reader.bodies for reader in readers)
-    return len(readers) <= MAX_READERS and all(_absorbs(reader) for reader in readers)
+    is_cheap = len(readers) <= MAX_READERS or total_bytes(node.reads) <= total_bytes(node.writes)
+    return is_cheap and all(_absorbs(reader) for reader in readers)
 
 
 def _absorbs(reader: Node) -> bool:
