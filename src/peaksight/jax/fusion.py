@@ -26,28 +26,33 @@ MAX_READERS = 3
 
 @dataclass(slots=True, eq=False)
 class Kernel:
-    """What runs at once: a node with all that is fused into it. `reads` and `writes` are buffers.
+    """What runs at once: a node with all that is fused into it.
 
-    `direct` are those of `reads` that have the place of an element of what is written: its memory can be used again.
+    `reads` and `writes` are buffers, `after` are the values that must be there. With `is_product` the node adds to a
+    matrix product as that is written.
     """
 
     node: Node
     reads: frozenset[Value]
     writes: tuple[Value, ...]
     after: frozenset[Value]
+    is_product: bool = False
 
 
 def kernels_of(graph: Graph) -> list[Kernel]:
     """The kernels of `graph` in the order of the program."""
     fused = fused_values(graph)
     leaves: dict[Value, frozenset[Value]] = {}
+    products: set[Value] = set()
     kernels = []
     for node in graph.nodes:
         reads = frozenset().union(*(leaves.get(value) or frozenset({value}) for value in node.reads))
         if node.writes and node.writes[0] in fused:
             leaves[node.writes[0]] = reads
+            products.update(node.writes if node.name == "dot_general" else ())
         else:
-            kernels.append(Kernel(node, frozenset(v.buffer for v in reads), _new(node), reads))
+            is_product = not products.isdisjoint(node.reads)
+            kernels.append(Kernel(node, frozenset(v.buffer for v in reads), _new(node), reads, is_product))
     return kernels
 
 

@@ -8,8 +8,8 @@ from peaksight.jax.fusion import ELEMENTWISE, MOVES, UPDATES, Kernel, kernels_of
 from peaksight.jax.jaxpr_graph import Graph, Node, Value
 from peaksight.jax.scheduling import orders_of
 
-# Kernels that can write where an operand of the same size is read for the last time.
-IN_PLACE = ELEMENTWISE | UPDATES | {"scan", "while", "cond", "sort"}
+# Kernels that write into an operand which is read for the last time; XLA gives every other one memory of its own.
+IN_PLACE = UPDATES | {"scan", "while"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,10 @@ def _of_bodies(node: Node, above_bytes: int) -> Moment:
 
 
 def _of_body(body: Graph, above_bytes: int) -> Moment:
+    """That of a loop's body or of a branch, in the order of the program: fusions with several outputs decide there."""
     kernels = kernels_of(body)
     inner = {kernel: _of_bodies(kernel.node, above_bytes) for kernel in kernels if kernel.node.bodies}
-    sweeps = (_BodySweep(body, order, inner, body.homes, above_bytes) for order in orders_of(kernels, body))
-    return min(sweeps, key=lambda sweep: sweep.peak_bytes).moment()
+    return _BodySweep(body, kernels, inner, body.homes, above_bytes).moment()
 
 
 class _Sweep:
@@ -123,9 +123,10 @@ class _Sweep:
     def _reusable(self, kernel: Kernel, i: int, alive: dict[Value, int]) -> dict[int, list[Value]]:
         """Memory that is read for the last time, by its size."""
         given: dict[int, list[Value]] = defaultdict(list)
-        if kernel.node.name in IN_PLACE:
+        if kernel.node.name in IN_PLACE or kernel.is_product:
+            operands = {value.buffer for value in kernel.node.reads}
             for value in self._dying[i]:
-                if alive.get(value) and not self._stays(value):
+                if value in operands and alive.get(value) and not self._stays(value):
                     given[alive[value]].append(value)
         return given
 
