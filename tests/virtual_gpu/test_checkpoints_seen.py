@@ -54,3 +54,18 @@ def test_without_autograd_nothing_is_checkpointed():
 
     (fact,) = seen(run)
     assert not fact.grad_enabled
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_what_runs_again_has_the_line_of_its_call(reentrant):
+    """Not that of `backward()`, which says nothing of it; nor has a gradient of it."""
+    with h100() as gpu:
+        model, x = nn.Sequential(nn.Linear(8, 8), nn.GELU()).cuda(), torch.ones(4, 8, device="cuda", requires_grad=True)
+        loss = checkpoint(model, x, use_reentrant=reentrant).sum()
+        loss.backward()
+    (fact,) = gpu.witness.checkpoints.facts_on(0)
+    again = [birth for birth in gpu.ledger.births if fact.recomputed_from < birth.born <= fact.recomputed_to]
+    gradients = [birth for birth in gpu.ledger.births if birth.born > fact.recomputed_to and birth.module]
+
+    assert again and gradients
+    assert {birth.lines.source for birth in (*again, *gradients)} == {fact.at}

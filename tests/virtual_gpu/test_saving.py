@@ -170,6 +170,19 @@ def test_safetensors(virtual_gpu, tmp_path):
     assert model.weight.is_cuda
 
 
+def test_a_copy_of_a_state_with_tied_weights(virtual_gpu):
+    """Tensors that share a storage share that of their copies: 16,384 bytes once."""
+    import copy
+
+    weight = torch.zeros(64, 64, device="cuda")
+    before = torch.cuda.memory_allocated()
+    best = copy.deepcopy({"embed": weight, "head": weight.detach(), "half": weight[:32]})
+
+    assert torch.cuda.memory_allocated() - before == 64 * 64 * 4
+    assert best["half"].shape == (32, 64)
+    assert best["half"].untyped_storage()._cdata == best["embed"].untyped_storage()._cdata
+
+
 def test_early_stopping_copy(virtual_gpu):
     """`copy.deepcopy(model.state_dict())` keeps the best weights on the card: 16,384 bytes and 512."""
     import copy

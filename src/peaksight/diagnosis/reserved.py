@@ -10,7 +10,7 @@ from peaksight.records.recording import Pin
 
 SETTING = "expandable_segments:True"
 # From this part of what is reserved on, what is not used is more than the allocator's usual rest.
-LARGE_PART = 1 / 3
+LARGE_PART = 1 / 4
 # So much of it must be left by earlier steps for these to be the reason.
 MOST = 0.5
 

@@ -174,7 +174,7 @@ class VirtualGpu:
         if not self._record:
             return
         if self._nodes.pending() and torch.is_grad_enabled():
-            self._nodes.note(self.loop.module, self._lines.current())
+            self._nodes.note(self.loop.module, self._current_lines())
         card = card_of(out)
         if card is not None:
             call = KernelCall(func, args, kwargs, out, self.rules)
@@ -261,8 +261,13 @@ class VirtualGpu:
             self._on_step(max(peaks, key=lambda peak: peak.peak_reserved_bytes))
         return sum(peak.peak_allocated_bytes for peak in peaks)
 
+    def _current_lines(self) -> Lines:
+        """The lines that are running; of what a backward pass runs again, where it was checkpointed."""
+        lines, at = self._lines.current(), self.witness.checkpoints.rerun_at
+        return Lines(at, lines.library) if at and lines.called_backward else lines
+
     def _circumstances(self) -> Circumstances:
-        lines, module, grad_enabled = self._lines.current(), self.loop.module, torch.is_grad_enabled()
+        lines, module, grad_enabled = self._current_lines(), self.loop.module, torch.is_grad_enabled()
         node = self._nodes.of_running_node()
         if node is not None and not (grad_enabled and module):
             module = node[0]

@@ -15,6 +15,8 @@ from peaksight.virtual_gpu.torch_private import ENGINE
 _PYTHON = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
 # What the folders of installed packages are called, this environment's, the user's, and those that it builds on.
 _PACKAGES = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
+# A temporary file of the run: code that a library has written, as torch_geometric's templates.
+_GENERATED = re.compile(r"[/\\]peaksight-[^/\\]+[/\\]tmp[/\\]")
 # Frames that every operation passes through: they say nothing about where it came from.
 _PLUMBING = (
     "torch/_ops.py",
@@ -136,8 +138,9 @@ class SourceLines:
 
 @cache
 def is_own(filename: str) -> bool:
-    """Whether `filename` is the person's: no library's, not ours, and a file."""
-    return not filename.startswith("<") and not is_ours(filename) and installed_name(filename) is None
+    """Whether `filename` is the person's: no library's, not ours, and a file that was there before the run."""
+    is_file = not filename.startswith("<") and _GENERATED.search(filename) is None
+    return is_file and not is_ours(filename) and installed_name(filename) is None
 
 
 @cache

@@ -57,6 +57,16 @@ def test_lines_of_an_installed_package(packages):
     assert names["where"](SourceLines("/elsewhere")).library == "mypackage/cli.py:2"
 
 
+def test_a_file_that_the_run_has_written_is_no_line_of_the_person():
+    """A template of a library, in the run's temporary folder; a folder of the person may have a like name."""
+    names: dict = {}
+    exec(compile("def where(lines):\n    return lines.current()", "/tmp/peaksight-a1/tmp/layer_x.py", "exec"), names)
+    assert names["where"](SourceLines("/elsewhere")).source.startswith(__file__)
+
+    exec(compile("def where(lines):\n    return lines.current()", "/home/me/peaksight-a1/train.py", "exec"), names)
+    assert names["where"](SourceLines("/home/me/peaksight-a1")).source == "train.py:2"
+
+
 def test_variables_are_put_back(monkeypatch):
     """Those that were set, unset and added."""
     monkeypatch.setenv("SET", "1")

@@ -1,8 +1,8 @@
 """# One tensor is a large part of the peak
 
 ## What it finds
-A single block that is no parameter, gradient or state, or several of the same line and shape, hold a
-quarter of the peak or more.
+A single block that is no parameter, gradient or state, or a few of one shape of which each is a seventh of
+the peak, hold a quarter of it or more.
 
 ## Why it costs memory
 Most runs divide their memory among many tensors. One that stands out was made with a dimension that
@@ -31,16 +31,19 @@ from peaksight.records import Allocation, Basis, Category, Effect, Finding, Fix
 from peaksight.units import format_bytes
 
 LARGE_PART = 0.25
+# One of several that are as large together is at least that.
+LARGE_BLOCK = 0.15
 _OF_TRAINING = {Category.ACTIVATION, Category.TEMPORARY, Category.INPUT, Category.OTHER}
 
 
 def examine(evidence: Evidence) -> Answer:
     """The blocks at the peak of one line and shape that hold most."""
     largest = _largest(evidence)
-    block = max((allocation.allocated_bytes for allocation in largest), default=0)
-    if block < LARGE_PART * evidence.peak_bytes:
-        return Refuted(f"the largest block that is no state of the model has {format_bytes(block)}")
-    same = [a for a in evidence.capture.allocations if (a.source, a.tensor) == (largest[0].source, largest[0].tensor)]
+    if total_bytes(largest) < LARGE_PART * evidence.peak_bytes:
+        return Refuted(
+            f"large blocks of one shape that are no state of the model have {format_bytes(total_bytes(largest))}"
+        )
+    same = [a for a in evidence.capture.allocations if a.tensor == largest[0].tensor and _is_of_training(evidence, a)]
     saved = evidence.saved_without(same)
     return [
         Finding(
@@ -62,12 +65,17 @@ def examine(evidence: Evidence) -> Answer:
 
 
 def _largest(evidence: Evidence) -> list[Allocation]:
-    """Of the live blocks that training makes those of one line and shape, of which one is the largest of all."""
-    groups: dict[tuple[str, str], list[Allocation]] = defaultdict(list)
+    """Of the live blocks that training makes the large ones of one shape, that hold most."""
+    groups: dict[str, list[Allocation]] = defaultdict(list)
     for allocation in evidence.live:
-        if evidence.category(allocation) in _OF_TRAINING:
-            groups[allocation.source, allocation.tensor].append(allocation)
-    return max(groups.values(), key=lambda group: max(a.allocated_bytes for a in group), default=[])
+        is_large = allocation.allocated_bytes >= LARGE_BLOCK * evidence.peak_bytes
+        if is_large and _is_of_training(evidence, allocation):
+            groups[allocation.tensor].append(allocation)
+    return max(groups.values(), key=total_bytes, default=[])
+
+
+def _is_of_training(evidence: Evidence, allocation: Allocation) -> bool:
+    return evidence.category(allocation) in _OF_TRAINING
 
 
 def _count(blocks: list[Allocation]) -> str:

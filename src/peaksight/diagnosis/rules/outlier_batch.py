@@ -33,8 +33,9 @@ from peaksight.diagnosis.rule import Answer, Need, NotDecidable, Refuted, Rule
 from peaksight.records import Allocation, Basis, BatchFact, Category, Effect, Finding, Fix, Phase
 from peaksight.units import format_bytes
 
-# The highest peak is this much above the typical one, and its input as much above the typical input.
-LARGER = 1.5
+# The highest peak is this many times the typical one, and its input as many times the typical input: where all
+# lengths up to a limit come alike, the longest is not yet twice the median.
+LARGER = 2.0
 # Outliers are at most this part of the steps, and this part of the peak above all others.
 MOST = 0.2
 GAP = 0.15

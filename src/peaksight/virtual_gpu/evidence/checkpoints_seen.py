@@ -41,6 +41,12 @@ class CheckpointsSeen:
         """None was made."""
         self._devices, self._loop, self._lines = devices, loop, lines
         self._calls: list[_Call] = []
+        self._rerunning: list[_Call] = []
+
+    @property
+    def rerun_at(self) -> str:
+        """The line of the call whose function a backward pass runs again at the moment, empty where it runs none."""
+        return self._rerunning[-1].at if self._rerunning else ""
 
     def install(self, patches: Patches) -> None:
         """Follow them until `patches` is left."""
@@ -102,9 +108,11 @@ class CheckpointsSeen:
             if not call.last_tick:
                 return function(*args, **kwargs)
             call.recomputed_from = self._tick(call)
+            self._rerunning.append(call)
             try:
                 return function(*args, **kwargs)
             finally:
+                self._rerunning.pop()
                 call.recomputed_to = self._tick(call)
 
         return run
