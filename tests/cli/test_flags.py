@@ -5,10 +5,10 @@ import pytest
 from peaksight.cli import peaksight
 
 FLAGS = {
-    "run": "--gpu --gpus --memory --reserved-by-others --torch --steps --worst-batch --plan --save --json --html"
-    " --force --all -m",
-    "compare": "--gpu --gpus --memory --reserved-by-others --torch --steps --worst-batch --each-commit -m "
-    "--json --html --force",
+    "run": "--gpu --gpus --memory --reserved-by-others --ranks --rank --torch --steps --worst-batch --plan --save"
+    " --json --html --force --all -m",
+    "compare": "--gpu --gpus --memory --reserved-by-others --ranks --rank --torch --steps --worst-batch --each-commit "
+    "-m --json --html --force",
     "verify": "--against --with --steps --timeout --json --force -m",
     "read": "--json --html --force",
     "report": "--json --html --force --all",

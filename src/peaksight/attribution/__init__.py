@@ -6,6 +6,7 @@ from peaksight.attribution.comparison import JudgedRun, compare_runs
 from peaksight.attribution.devices import capture_of_peak, report_on
 from peaksight.attribution.fragmentation import pins_of
 from peaksight.attribution.live_set import live_at_peak, live_set
+from peaksight.attribution.ranks import act_alike
 from peaksight.attribution.recordings import build_recording_report
 from peaksight.attribution.replayed import replay_capture, segments_when_reserved
 from peaksight.attribution.verdict import Verdict, first_failure, judge
@@ -13,6 +14,7 @@ from peaksight.attribution.verdict import Verdict, first_failure, judge
 __all__ = [
     "JudgedRun",
     "Verdict",
+    "act_alike",
     "build_recording_report",
     "build_report",
     "capture_of_peak",

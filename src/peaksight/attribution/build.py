@@ -42,6 +42,8 @@ def build_report(capture: Capture, room: Room, unlimited: Capture | None = None)
         retries=verdict.retries,
         undecided=verdict.undecided,
         device=capture.device,
+        rank=capture.rank,
+        world_size=capture.world_size,
         series=series.points(),
     )
 

@@ -42,7 +42,7 @@ class JudgedRun:
     @classmethod
     def of(cls, captures: Sequence[Capture], report: Report, given: str) -> "JudgedRun":
         """The run of one command, as a capture file has it, and the report on it."""
-        return cls(given=given, report=report, capture=capture_of_peak(captures, report.device))
+        return cls(given=given, report=report, capture=capture_of_peak(captures, report.device, report.rank))
 
 
 def compare_runs(a: JudgedRun, b: JudgedRun) -> Comparison:

@@ -123,4 +123,5 @@ def _out_of_memory(capture: Capture, fatal: int) -> OutOfMemory:
         free_bytes=failure.free_bytes,
         live=live_set(capture, failure.tick),
         device=capture.device,
+        rank=capture.rank,
     )

@@ -11,6 +11,7 @@ from peaksight.cli.output import Output, stdout_on_stderr
 from peaksight.cli.plans import plan_option, under_plan
 from peaksight.cli.publish import FILE, STDOUT, Destinations, all_option, destination_options, publish, write_file
 from peaksight.cli.script_words import script_command
+from peaksight.cli.simulated import Simulations
 from peaksight.cli.simulation_options import SimulationOptions, simulation_options
 from peaksight.diagnosis.diagnose import explained_report
 from peaksight.errors import ScriptError
@@ -40,7 +41,7 @@ def run(words: tuple[str, ...], is_module: bool, plan: Path | None, **options: A
     yes.
     """
     simulation = SimulationOptions.taken_from(options)
-    command, found = under_plan(script_command(words, is_module=is_module), plan)
+    command, found = under_plan(simulation.launched(script_command(words, is_module=is_module)), plan)
     return _run(command, simulation, Destinations(**options), found.changes if found else ())
 
 
@@ -76,6 +77,11 @@ class _Progress:
         self.num_steps = 0
         self._output.say(again_line(room.card.product_name))
 
+    def another(self, rank: int, world_size: int) -> None:
+        """Another rank is simulated."""
+        self.num_steps = 0
+        self._output.say(f"rank {rank} of {world_size}")
+
     def __call__(self, step: StepPeak) -> None:
         self.num_steps += 1
         self._output.say(progress_line(step, time.perf_counter() - self._started))
@@ -88,7 +94,7 @@ def _simulate(
     progress: _Progress,
     changes: tuple[Change, ...],
 ) -> tuple[Capture, ...]:
-    """Run the script, and again without a limit if a failure ended it: after as many others as it got over before.
+    """Run the script, and again without a limit where a failure ended it.
 
     torch is imported here, for it takes seconds that `--help` need not wait for.
     """
@@ -102,19 +108,15 @@ def _simulate(
         "worst_batch": options.worst_batch,
         "changes": changes,
     }
-    captures = simulate(command, room, on_step=progress, **how)
-    fatal = [capture.failures[capture.fatal] for capture in captures if capture.fatal is not None]
-    if not fatal:
-        return captures
-    progress.again(room)
-    unlimited = simulate_elsewhere(command, room, max_failures=fatal[0].number, on_step=progress, **how)
-    return captures + unlimited if unlimited and _tells_more(unlimited, captures) else captures
-
-
-def _tells_more(unlimited: tuple[Capture, ...], captures: tuple[Capture, ...]) -> bool:
-    """Whether the run without a limit got beyond where the first one ended: it has no stdin, and Ctrl-C may end it."""
-    reserved_bytes = [sum(capture.peak_reserved_bytes for capture in run) for run in (captures, unlimited)]
-    return unlimited[0].finished not in WITHOUT_ANSWER or reserved_bytes[1] > reserved_bytes[0]
+    return Simulations(
+        command=command,
+        room=room,
+        ranks=options.rank,
+        here=simulate,
+        elsewhere=simulate_elsewhere,
+        how=how,
+        progress=progress,
+    ).captures()
 
 
 def _untrained() -> ScriptError:

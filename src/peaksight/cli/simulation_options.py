@@ -6,11 +6,29 @@ from typing import Any
 
 import click
 
+from peaksight.cli.simulated import ALL
 from peaksight.cli.sizes import SIZE
 from peaksight.gpus import Card, Room, find_card, installed_card, room_on
+from peaksight.records import ScriptCommand
+from peaksight.virtual_gpu.ranks.world import with_ranks
 
 MAX_GPUS = 16
 _DEFAULT_CARD = "h100-80gb"
+
+
+class _Ranks(click.ParamType):
+    """`0`, `0,3` or `all`."""
+
+    name = "rank"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The value as it is typed."""
+        if value != ALL and not all(rank.isdecimal() for rank in value.split(",")):
+            self.fail(f"{value!r} is neither a rank, nor several as in 0,3, nor all.", param, ctx)
+        return value
+
+
+RANKS = _Ranks()
 
 _OPTIONS = (
     click.option(
@@ -19,6 +37,15 @@ _OPTIONS = (
     click.option("--gpus", type=click.IntRange(1, MAX_GPUS), metavar="N", default=1, help="How many of it there are."),
     click.option("--memory", type=SIZE, metavar="SIZE", help="The card's total memory, as in 24GiB. Default: its own."),
     click.option("--reserved-by-others", type=SIZE, metavar="SIZE", default=0, help="What other processes hold of it."),
+    click.option(
+        "--ranks", type=click.IntRange(min=1), metavar="N", help="How many processes run SCRIPT, as by torchrun."
+    ),
+    click.option(
+        "--rank",
+        type=RANKS,
+        metavar="R",
+        help="The ranks to simulate, as in 0,3, or all. Default: the first and the last; the second if these differ.",
+    ),
     click.option("--torch", metavar="VERSION", help="Take the device rules of this build, as in 2.11+cu130."),
     click.option(
         "--steps",
@@ -38,6 +65,8 @@ class SimulationOptions:
     gpus: int = 1
     memory: int | None = None
     reserved_by_others: int = 0
+    ranks: int | None = None
+    rank: str | None = None
     torch: str | None = None
     steps: int | None = None
     worst_batch: bool = False
@@ -52,6 +81,12 @@ class SimulationOptions:
         """The card to simulate: the named one, else this machine's, else an H100; `--memory` replaces its total."""
         card = find_card(self.gpu) if self.gpu else installed_card() or find_card(_DEFAULT_CARD)
         return card if self.memory is None else replace(card, total_bytes=self.memory)
+
+    def launched(self, command: ScriptCommand) -> ScriptCommand:
+        """`command` as one of as many ranks as were asked for, those of its launcher without `--ranks`."""
+        if self.ranks is None:
+            return command
+        return with_ranks(command, self.ranks, self.gpus if self.gpus > 1 else None)
 
     @property
     def room(self) -> Room:

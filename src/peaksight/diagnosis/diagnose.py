@@ -18,7 +18,7 @@ REFINED_SHARE = 0.8
 def explained_report(captures: Sequence[Capture], room: Room) -> Report:
     """The report of one command on cards like that of `room`, with its causes; `captures` are as in `report_on`."""
     report = report_on(captures, room)
-    findings, examined = examine(capture_of_peak(captures, report.device), report)
+    findings, examined = examine(capture_of_peak(captures, report.device, report.rank), report)
     return replace(report, findings=findings, examined=examined)
 
 

@@ -232,6 +232,8 @@ WITHOUT_ANSWER = frozenset({"interrupted", "failed", "untrained"})
 class Capture:
     """One simulated run on one device, that with the index `device`: a run has a capture of each that it used.
 
+    Of a job of `world_size` processes it is the run of that with the number `rank`.
+
     `allocations` are in order of birth. `peak_tick` is the tick of the first allocation that reached
     `peak_allocated_bytes`. `finished` says why the run ended: `script` (its end), `steady` (two steps alike),
     `steps` (as many as asked), `unsteady` (twenty steps that never agree), `recorded` (a snapshot of a real run), or
@@ -268,6 +270,8 @@ class Capture:
     outside_bytes: int = 0
     not_reached: tuple[NotReached, ...] | None = None
     device: int = 0
+    rank: int = 0
+    world_size: int = 1
     observed: bool = False
     holds: tuple[Hold, ...] = ()
     passes: tuple[CallFact, ...] = ()

@@ -61,7 +61,7 @@ class OutOfMemory:
 
     `at` is the person's line, of the forward where it happened in a backward pass that `backward_at` called.
     `free_bytes` is what the card had left, None where that was not recorded. `live` is what was alive at that moment,
-    as in `live_at_peak`. `device` is the index of the card.
+    as in `live_at_peak`. `device` is the index of the card, `rank` that of the process in its job.
     """
 
     message: str
@@ -75,6 +75,7 @@ class OutOfMemory:
     free_bytes: int | None = None
     live: tuple[Holder, ...] = ()
     device: int = 0
+    rank: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +119,7 @@ class Retries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceReport:
-    """One of the cards that a run used, by its `index` in the process; the others are as in `Report` and `Gpu`.
+    """One of the cards that a run used, by its `index` in the process `rank`; the rest is as in `Report` and `Gpu`.
 
     What was alive when it ran out of memory is in the `oom` of the report.
     """
@@ -128,6 +129,17 @@ class DeviceReport:
     usable_bytes: int
     peak: Peak
     oom: OutOfMemory | None
+    rank: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankDifference:
+    """What the rank that the report is about holds at its peak for a line beyond what `rank` holds at its own."""
+
+    rank: int
+    category: Category
+    source: str
+    difference_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +156,8 @@ class Report:
     `undecided` are the slugs in `not_simulated` for which a run that fits does so only likely.
     `series` is the course of the run, at no more than some hundred moments.
     `devices` has all cards that the run used, and the rest is about the one with the index `device`: that on which the
-    run fails, or which it fills most.
+    run fails, or which it fills most. Of a job of `world_size` ranks, these are the cards of those that were simulated,
+    `rank` is the one that the rest is about, and `rank_differences` tells why it holds more than the others.
     """
 
     schema: str
@@ -172,3 +185,6 @@ class Report:
     devices: tuple[DeviceReport, ...] = ()
     examined: tuple[Examined, ...] = ()
     series: tuple[SeriesPoint, ...] = ()
+    rank: int = 0
+    world_size: int = 1
+    rank_differences: tuple[RankDifference, ...] = ()

@@ -8,6 +8,7 @@ from peaksight.records import (
     OutOfMemory,
     Peak,
     Phase,
+    RankDifference,
     Report,
     Retries,
     StepPeak,
@@ -77,18 +78,43 @@ def _need(report: Report) -> str:
 
 def _cards(report: Report) -> str:
     """`a Tesla T4`, `2 Tesla T4`."""
-    num_cards = len(report.devices)
+    num_cards = max(len(report.devices), report.world_size)
     return f"{num_cards if num_cards > 1 else _article(report.gpu.name)} {report.gpu.name}"
 
 
 def on_card(report: Report) -> str:
-    """The card that the report is about, where that is not the first and only one: ` on cuda:1`."""
+    """The card that the report is about, where that is not the first and only one: ` on cuda:1`, ` on rank 3`."""
+    if report.world_size > 1:
+        return f" on rank {report.rank}"
     return f" on {card_name(report.device)}" if report.device or len(report.devices) > 1 else ""
 
 
 def card_name(index: int) -> str:
     """As PyTorch calls it: `cuda:1`."""
     return f"cuda:{index}"
+
+
+def row_name(report: Report, card: DeviceReport) -> str:
+    """What a card of several is called: by its rank where there are any, and its index where that is not enough."""
+    if report.world_size == 1:
+        return card_name(card.index)
+    is_only = sum(other.rank == card.rank for other in report.devices) == 1
+    return f"rank {card.rank}" if is_only else f"rank {card.rank}, {card_name(card.index)}"
+
+
+def cards_title(report: Report) -> str:
+    """Over the rows of cards."""
+    return "Cards" if report.world_size == 1 else "Ranks"
+
+
+def differences(report: Report) -> list[tuple[str, int, str]]:
+    """Why ranks peak differently: what one has beyond another, its size, and the line."""
+    return [(_beyond(each), abs(each.difference_bytes), each.source) for each in report.rank_differences]
+
+
+def _beyond(difference: RankDifference) -> str:
+    more = "more" if difference.difference_bytes > 0 else "less"
+    return f"{more} {difference.category.replace('_', ' ')} than rank {difference.rank}"
 
 
 def card_answer(card: DeviceReport) -> str:

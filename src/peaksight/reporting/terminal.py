@@ -14,11 +14,13 @@ from peaksight.reporting.sentences import (
     NOT_REACHED,
     blocks,
     card_answer,
-    card_name,
+    cards_title,
+    differences,
     failure_lines,
     footer,
     on_card,
     peak_lines,
+    row_name,
     unknown_size,
     verdict,
 )
@@ -65,7 +67,9 @@ class _Page:
         """Titles and bodies; a section without content is left out."""
         report, on = self.report, on_card(self.report)
         if len(report.devices) > 1:
-            yield "Cards", self._cards()
+            yield cards_title(report), self._cards()
+        if report.rank_differences:
+            yield f"Why the ranks differ: rank {report.rank} holds", _lines(differences(report))
         if report.oom is not None:
             yield f"Predicted failure{on}", _lines(failure_lines(report.oom))
         if report.live_at_peak:
@@ -101,13 +105,14 @@ class _Page:
         return table
 
     def _cards(self) -> Table:
-        table = _table("<", "<", ">", ">", "<", header=("card", "", "allocated", "reserved", ""))
+        name = cards_title(self.report)[:-1].lower()
+        table = _table("<", "<", ">", ">", "<", header=(name, "", "allocated", "reserved", ""))
         scale = max(card.usable_bytes for card in self.report.devices)
         scale = max(scale, *(card.peak.reserved_bytes for card in self.report.devices))
         for card in self.report.devices:
             sizes = (card.peak.allocated_bytes, card.peak.reserved_bytes)
             bar = memory_bar(*sizes, card.usable_bytes, scale, self.width - 56, self.glyphs)
-            table.add_row(card_name(card.index), bar, *map(format_bytes, sizes), card_answer(card))
+            table.add_row(row_name(self.report, card), bar, *map(format_bytes, sizes), card_answer(card))
         return table
 
     def _legend(self) -> Text:

@@ -126,6 +126,8 @@ def _capture(
         fatal=next((index for index, failure in enumerate(failures) if failure.number == fatal), None),
         outside_bytes=ledger.allocator.outside_bytes,
         device=ledger.device,
+        rank=gpu.world.rank,
+        world_size=gpu.world.size,
         observed=not gpu.witness.has_failed,
         holds=gpu.witness.holds_on(ledger.device),
         passes=tuple(gpu.witness.passes.calls[ledger.device]),
