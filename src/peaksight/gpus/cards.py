@@ -7,6 +7,10 @@ from importlib.resources import files
 
 # CUDA C++ Programming Guide, technical specifications per compute capability; every other one holds 2048.
 _FEWER_THREADS = {(7, 5): 1024, (8, 6): 1536, (8, 7): 1536, (8, 9): 1536, (12, 0): 1536, (12, 1): 1536}
+# Of float64 to float32 where it is more than one in 64.
+_DOUBLE_RATE = {(6, 0): 1 / 2, (7, 0): 1 / 2, (8, 0): 1.0, (9, 0): 1.0, (10, 0): 1 / 2, (6, 1): 1 / 32, (7, 5): 1 / 32}
+# PCI Express 4.0 and 5.0 at 16 lanes, after line coding, by the major part of the capability; before, it was 3.0.
+_PCIE_BYTES_PER_SECOND = {8: 31_508_000_000, 9: 63_015_000_000, 10: 63_015_000_000, 12: 63_015_000_000}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +21,8 @@ class Card:
     `torch.cuda.get_device_name` prints, `total_bytes` what torch reports as `total_memory`; `source` says how that
     number is known. `half_flop_per_second` is the dense rate of the tensor cores with fp32 accumulation, bf16 from
     capability 8.0 on, fp16 before, and without tensor cores the fp32 rate. `context_bytes` is what nvidia-smi shows
-    for a process with a bare CUDA context, None where nobody measured it. `mig_profile` is that of a slice.
+    for a process with a bare CUDA context, None where nobody measured it. `host_link_bytes_per_second` is there for a
+    card whose link is not 16 lanes of PCI Express. `mig_profile` is that of a slice.
     """
 
     name: str
@@ -32,12 +37,39 @@ class Card:
     source: str
     aliases: tuple[str, ...] = ()
     context_bytes: int | None = None
+    host_link_bytes_per_second: int | None = None
     mig_profile: str | None = None
 
     @property
     def threads_per_multi_processor(self) -> int:
         """The threads that one multiprocessor can hold: `cudaDeviceProp.maxThreadsPerMultiProcessor`."""
         return _FEWER_THREADS.get(self.capability, 2048)
+
+    @property
+    def tf32_flop_per_second(self) -> float:
+        """The dense rate of the tensor cores for float32 that is rounded to TF32: NVIDIA's data sheets give half of
+        that for 16 bits, from capability 8.0 on.
+        """
+        return self.half_flop_per_second / 2 if self.capability >= (8, 0) else self.fp32_flop_per_second
+
+    @property
+    def fp8_flop_per_second(self) -> float:
+        """The dense rate of the tensor cores for 8 bits: twice that for 16 bits, from capability 8.9 on."""
+        return self.half_flop_per_second * (2 if self.capability >= (8, 9) else 1)
+
+    @property
+    def double_flop_per_second(self) -> float:
+        """The rate for float64: CUDA C++ Programming Guide, arithmetic instructions per multiprocessor; that of tensor
+        cores is the rate for float32 where they have float64 at full speed.
+        """
+        return self.fp32_flop_per_second * _DOUBLE_RATE.get(self.capability, 1 / 64)
+
+    @property
+    def link_bytes_per_second(self) -> int:
+        """The bandwidth to the host in one direction, of its generation of PCI Express at 16 lanes unless the table
+        says otherwise.
+        """
+        return self.host_link_bytes_per_second or _PCIE_BYTES_PER_SECOND.get(self.capability[0], 15_754_000_000)
 
     @property
     def has_peers(self) -> bool:
