@@ -75,9 +75,13 @@ def _places(lines: tuple[NotReached, ...] | None) -> tuple[str, ...] | None:
 
 def _steps(capture: Capture, series: Series) -> tuple[StepReport, ...]:
     complete = [step for step in capture.steps if step.complete]
+    seconds = {work.step: work.seconds for work in capture.work}
     return tuple(
         StepReport(
-            peak_allocated_bytes=step.peak_allocated_bytes, peak_reserved_bytes=step.peak_reserved_bytes, held=held
+            peak_allocated_bytes=step.peak_allocated_bytes,
+            peak_reserved_bytes=step.peak_reserved_bytes,
+            held=held,
+            predicted_seconds=seconds.get(step.step),
         )
         for step, held in zip(complete, series.at_peaks(complete), strict=True)
     )

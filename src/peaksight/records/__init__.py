@@ -14,6 +14,7 @@ from peaksight.records.capture import (
     ScratchWrite,
     SourceLine,
     StepPeak,
+    StepWork,
     Versions,
 )
 from peaksight.records.comparison import (
@@ -150,6 +151,7 @@ __all__ = [
     "StatementFact",
     "StepPeak",
     "StepReport",
+    "StepWork",
     "TermFact",
     "ToldBy",
     "Versions",

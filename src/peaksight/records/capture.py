@@ -124,6 +124,21 @@ class StepPeak:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepWork:
+    """What one complete step has the card do, and the predicted `seconds` that it takes.
+
+    The first begins with the first forward. `flops` are counted by torch's formulas, `bytes` are those that kernels
+    read and write, `kernels` how many are launched.
+    """
+
+    step: int
+    seconds: float
+    flops: int
+    bytes: int
+    kernels: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AllocatorCall:
     """One of `Action`, at its own tick.
 
@@ -244,6 +259,8 @@ class Capture:
     allocator, beside its context. `not_reached` is None where nothing could look for it. `source_lines` are the
     lines of `allocations` whose files could be read.
 
+    `work` has the complete steps of a simulated run.
+
     `observed` tells that the objects of the script were looked at: without it the tables of facts that follow are empty
     because nothing could fill them. `without_effect` are the kinds of changes of a plan that did nothing in the run.
     Those on the script as a whole are the same in every capture of a run.
@@ -287,3 +304,4 @@ class Capture:
     statements: tuple[StatementFact, ...] = ()
     source_lines: tuple[SourceLine, ...] = ()
     without_effect: tuple[str, ...] = ()
+    work: tuple[StepWork, ...] = ()

@@ -88,11 +88,15 @@ class CategoryBytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepReport:
-    """The peaks of one step, and what the allocated one is of: `held` adds up to it, largest first."""
+    """The peaks of one step, and what the allocated one is of: `held` adds up to it, largest first.
+
+    `predicted_seconds` is what it takes on the card, None where nothing counted.
+    """
 
     peak_allocated_bytes: int
     peak_reserved_bytes: int
     held: tuple[CategoryBytes, ...] = ()
+    predicted_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

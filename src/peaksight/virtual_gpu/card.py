@@ -42,6 +42,8 @@ from peaksight.virtual_gpu.tensors import copies
 from peaksight.virtual_gpu.tensors.device_requests import DeviceRequests
 from peaksight.virtual_gpu.tensors.mode import VirtualGpuMode
 from peaksight.virtual_gpu.tensors.results import card_of, device_tensors, may_allocate, may_resize
+from peaksight.virtual_gpu.timing import waiting
+from peaksight.virtual_gpu.timing.stopwatch import Stopwatch
 from peaksight.virtual_gpu.training import backward, data_loading, generation, modules, optimizers
 from peaksight.virtual_gpu.training.autocast import Autocast
 from peaksight.virtual_gpu.training.autograd_lines import AutogradLines
@@ -102,6 +104,7 @@ class VirtualGpu:
             on_trial=self._end_trial,
             is_last_round=is_last_round,
         )
+        self.stopwatch = Stopwatch(room.card, self.devices, self.loop)
         self.witness = Witness(self.devices, self.loop, self._lines)
         self._roles = Roles(self.devices, self.loop)
         self._on_step = on_step
@@ -145,8 +148,9 @@ class VirtualGpu:
         recurrent.install(patches)
         Autocast(patches, self.rules.torch)
         self.witness.install(patches)
+        waiting.install(patches, self.stopwatch)
         modules.install(patches, mode, self.loop, parameters, self.witness)
-        optimizers.install(patches, self.loop, parameters, self.witness.optimizer_stepped)
+        optimizers.install(patches, self.loop, parameters, self._optimizer_stepped)
         backward.install(patches, requests, self.loop, self.devices, parameters, self.witness.backward_begins)
         data_loading.install(patches, self.witness.loader_read, self._worst)
         triton_kernels.install(patches, partial(self.approximations.note, "triton-kernels"))
@@ -169,13 +173,14 @@ class VirtualGpu:
         for ledger in self.devices.ledgers:
             ledger.end(self.loop.step)
 
-    def after(self, func: Any, args: tuple, kwargs: dict, out: Any) -> None:
-        """An operator ran on the card: its new storages are born, its workspaces taken."""
+    def after(self, func: Any, args: tuple, kwargs: dict, out: Any, known: Any) -> None:
+        """An operator ran on the card: its new storages are born, its workspaces taken, its time passes."""
         if not self._record:
             return
         if self._nodes.pending() and torch.is_grad_enabled():
             self._nodes.note(self.loop.module, self._current_lines())
         card = card_of(out)
+        self.stopwatch.ran(func, args, kwargs, out, card, known)
         if card is not None:
             call = KernelCall(func, args, kwargs, out, self.rules)
             note_results = partial(self._note_results, func, args)
@@ -194,6 +199,10 @@ class VirtualGpu:
         elif may_resize(func):
             for card, tensor in device_tensors(func, out, self.made_up):
                 self.devices.ledgers[card].resized(tensor.untyped_storage(), func.name())
+
+    def leaves(self, tensor: torch.Tensor) -> None:
+        """The host has waited for what `tensor` holds."""
+        self.stopwatch.left_card(card_of(tensor) or 0, tensor.numel() * tensor.itemsize)
 
     def lacks(self, device: torch.device) -> None:
         """The script asks for another card than the first: raises what the runtime says where it is not there."""
@@ -247,6 +256,10 @@ class VirtualGpu:
         if is_trial():
             self.devices.begin_step_anew()
 
+    def _optimizer_stepped(self, optimizer: torch.optim.Optimizer) -> None:
+        self.witness.optimizer_stepped(optimizer)
+        self.stopwatch.optimizer_stepped(optimizer)
+
     def _end_trial(self) -> None:
         self.failures.step_ended()
         self.devices.begin_step_anew()
@@ -255,6 +268,7 @@ class VirtualGpu:
         self.failures.step_ended()
         peaks = [ledger.end_step(step) for ledger in self.devices.ledgers]
         self.witness.step_ends()
+        self.stopwatch.end_step(step)
         if self._lookout is not None:
             self._lookout.look()
         if self._on_step is not None:

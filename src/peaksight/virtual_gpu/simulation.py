@@ -141,6 +141,7 @@ def _capture(
         settings=gpu.witness.settings.facts,
         freezes=gpu.witness.freezes,
         statements=gpu.witness.statements,
+        work=tuple(gpu.stopwatch.steps[ledger.device]),
     )
 
 

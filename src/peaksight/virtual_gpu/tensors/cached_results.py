@@ -19,15 +19,17 @@ UNKNOWN: Any = object()
 
 
 class CachedResults:
-    """The results that a mode has seen before."""
+    """The results that a mode has seen before; `known` is the entry that the last one was made from, or None."""
 
     def __init__(self, mode: "VirtualGpuMode") -> None:
         """Results are tensors of `mode`."""
         self._mode = mode
+        self.known: Any = None
         self._attributes: dict[torch.device, dict[str, Any]] = {}
 
     def result(self, func: Any, args: Any, kwargs: dict) -> Any:
         """What `func(*args, **kwargs)` returns, made anew; UNKNOWN where that has to be computed."""
+        self.known = None
         try:
             key: Any = cache_key(func, args, kwargs)
         except BypassDispatchCache:
@@ -35,6 +37,7 @@ class CachedResults:
         entry = FakeTensorMode.cache.get(key)
         if type(entry) is not CachedResult:
             return UNKNOWN
+        self.known = entry
         if entry.is_output_tuple:
             return tuple(self._output(info, args) for info in entry.output_infos)
         return self._output(entry.output_infos[0], args)

@@ -11,6 +11,7 @@ from peaksight.virtual_gpu.tensors.devices import for_cpp, for_python
 from peaksight.virtual_gpu.tensors.tensor_types import rewrite_type
 from peaksight.virtual_gpu.tensors.values import host_copy, known_value
 from peaksight.virtual_gpu.threads import TURN
+from peaksight.virtual_gpu.timing.pinned import pin
 from peaksight.virtual_gpu.torch_private import FakeTensor, default_device
 
 
@@ -43,8 +44,8 @@ class DeviceRequests(TorchFunctionMode):
 
 
 def _keep(func: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
-    """Pinned memory is host memory like any other."""
-    return args[0]
+    """Pinned memory is host memory like any other, but for the time of copies."""
+    return pin(args[0])
 
 
 def _to(func: Callable, args: tuple, kwargs: dict) -> torch.Tensor:

@@ -39,8 +39,14 @@ TO_DEVICE = ("device", "dtype", "non_blocking", "copy", "memory_format")
 class Observer(Protocol):
     """Who is told what the virtual GPU does."""
 
-    def after(self, func: Any, args: tuple, kwargs: dict, out: Any) -> None:
-        """`func` returned `out` on the device."""
+    def after(self, func: Any, args: tuple, kwargs: dict, out: Any, known: Any) -> None:
+        """`func` returned `out` on the device.
+
+        `known` is the same object whenever it is called with arguments of the same shapes, None where none is at hand.
+        """
+
+    def leaves(self, tensor: torch.Tensor) -> None:
+        """The host has waited for what `tensor` holds."""
 
     def lacks(self, device: torch.device) -> None:
         """The script asks for another card than the first: raises what the runtime says where it is not there."""
@@ -122,6 +128,7 @@ class VirtualGpuMode(FakeTensorMode):
 
     def _on_card(self, func: Any, types: Any, args: Any, kwargs: dict) -> Any:
         if func is aten._local_scalar_dense.default:
+            self._observer.leaves(args[0])
             return values.read_scalar(args[0], lambda: self._observer.made_up("value"))
         func = in_place_of(func, args, kwargs)
         steps = self._steps(func, args)
@@ -133,6 +140,7 @@ class VirtualGpuMode(FakeTensorMode):
         if self._leaves_the_card(func, args, kwargs):
             if values.decides_by_stand_in(args[0]):
                 self.made_up_value()
+            self._observer.leaves(args[0])
             return values.host_copy(args[0], kwargs.get("dtype"))
         if get_ident() != self._first_thread:
             self._observer.made_up("thread")
@@ -140,7 +148,7 @@ class VirtualGpuMode(FakeTensorMode):
         if out is NotImplemented:
             return out
         self._skipped_draws |= _draws(func) and isinstance(out, FakeTensor) and out.fake_device.type == "cpu"
-        self._observer.after(func, args, kwargs, out)
+        self._observer.after(func, args, kwargs, out, self._cached.known)
         if isinstance(func, torch._ops.OpOverload):
             count = true_counts.count_result(func, args)
             values.follow(func, args, kwargs, out)
@@ -178,7 +186,9 @@ class VirtualGpuMode(FakeTensorMode):
         self._nested = True
         try:
             if shape_rule is not None:
-                return shape_rule(self, lambda a, k: self._run_fake_kernel(func, types, a, k), args, kwargs)
+                out = shape_rule(self, lambda a, k: self._run_fake_kernel(func, types, a, k), args, kwargs)
+                self._cached.known = None
+                return out
             return self._run_fake_kernel(func, types, args, kwargs)
         finally:
             self._nested = False

@@ -15,6 +15,7 @@ from torch.utils.data._utils import worker as torch_worker
 from torch.utils.data.dataloader import _BaseDataLoaderIter, _SingleProcessDataLoaderIter
 
 from peaksight.overlays.patches import Patches
+from peaksight.virtual_gpu.timing.pinned import pin
 from peaksight.virtual_gpu.torch_private import function_modes_off, modes_off
 from peaksight.virtual_gpu.training.worst_batch import WorstBatches
 
@@ -52,6 +53,7 @@ def _iterator_of(
             loader.worker_init_fn(worker)
         iterator: Any = _SingleProcessDataLoaderIter(alone)
         iterator._peaksight_worker, iterator._peaksight_on_batch = info, on_batch
+        iterator._peaksight_pins = loader.pin_memory
         if worst is not None:
             iterator._sampler_iter = worst.instead_of(iterator._sampler_iter, loader)
     return iterator
@@ -86,6 +88,8 @@ def _in_turn(iterators: list[Iterator[Any]]) -> Iterator[Any]:
 def _fetch(fetch: Any, iterator: Any) -> Any:
     with _in_worker(getattr(iterator, "_peaksight_worker", None)):
         batch = fetch(iterator)
+    if getattr(iterator, "_peaksight_pins", False):
+        pin(batch)
     if on_batch := getattr(iterator, "_peaksight_on_batch", None):
         on_batch(batch)
     return batch

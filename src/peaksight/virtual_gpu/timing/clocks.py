@@ -1,0 +1,35 @@
+"""Two clocks that run ahead of each other: the host's, which launches, and that of each stream of a card."""
+
+Stream = tuple[int, int]
+
+
+class Clocks:
+    """Seconds since the begin; a stream is named by the index of its card and its number there."""
+
+    def __init__(self) -> None:
+        """All at zero."""
+        self.host = 0.0
+        self._streams: dict[Stream, float] = {}
+
+    @property
+    def now(self) -> float:
+        """When all that was launched is done."""
+        return max(self.host, *self._streams.values()) if self._streams else self.host
+
+    def launch(self, stream: Stream, host_seconds: float, seconds: float) -> None:
+        """The host takes `host_seconds` to launch what then takes `seconds` on `stream`, once that gets to it."""
+        self.host += host_seconds
+        began = self._streams.get(stream, 0.0)
+        self._streams[stream] = (began if began > self.host else self.host) + seconds
+
+    def of(self, stream: Stream) -> float:
+        """When all that was launched on `stream` is done."""
+        return max(self.host, self._streams.get(stream, 0.0))
+
+    def wait(self, stream: Stream, until: float) -> None:
+        """What is launched on `stream` from here on begins at `until` at the earliest."""
+        self._streams[stream] = max(self._streams.get(stream, 0.0), until)
+
+    def synchronize(self, until: float) -> None:
+        """The host waits for what is done at `until`."""
+        self.host = max(self.host, until)

@@ -1,0 +1,179 @@
+"""The predicted time of each step: every operator is timed as it passes."""
+
+from typing import Any
+
+import torch
+
+from peaksight.gpus import Card
+from peaksight.records import Phase, StepWork
+from peaksight.virtual_gpu.memory.devices import Devices
+from peaksight.virtual_gpu.timing.clocks import Clocks, Stream
+from peaksight.virtual_gpu.timing.efficiencies import efficiencies
+from peaksight.virtual_gpu.timing.pinned import is_pinned
+from peaksight.virtual_gpu.timing.roofline import Cost, cost_of
+from peaksight.virtual_gpu.timing.work import launches, tensors_in, touched_bytes
+from peaksight.virtual_gpu.training.training_loop import TrainingLoop
+
+aten = torch.ops.aten
+_COPIES = (aten.copy_.default, aten._to_copy.default)
+# Autograd makes them of fake tensors only.
+_UNSEEN = (aten.detach.default,)
+
+
+class _Counted:
+    """The work of one card in the step so far."""
+
+    def __init__(self) -> None:
+        self.flops = self.bytes = self.kernels = 0
+
+    def add(self, cost: Cost) -> None:
+        self.flops += cost.work.flops
+        self.bytes += cost.work.bytes
+        self.kernels += cost.work.kernels
+
+
+class Stopwatch:
+    """Times one run from its first forward on; `steps` has, for each card, what each step took.
+
+    The host's own work between operators is not in it: what a script computes in Python, what its data pipeline does.
+    """
+
+    def __init__(self, card: Card, devices: Devices, loop: TrainingLoop) -> None:
+        """For cards of the kind of `card`; nothing has run yet."""
+        self.clocks = Clocks()
+        self.steps: list[list[StepWork]] = [[] for _ in devices.ledgers]
+        self._card, self._devices, self._loop = card, devices, loop
+        self._host = efficiencies().host
+        self._costs: dict[Any, tuple[Any, Cost]] = {}
+        self._counted = [_Counted() for _ in devices.ledgers]
+        self._step_began = 0.0
+        self._is_running = False
+
+    def ran(self, func: Any, args: tuple, kwargs: dict, out: Any, device: int | None, known: Any) -> None:
+        """`func` returned `out`, on the card number `device` where one holds it.
+
+        `known` is the same object whenever that is called with arguments of the same shapes, or None.
+        """
+        if not self._has_begun() or func in _UNSEEN:
+            return
+        if not launches(func):
+            self.clocks.host += self._host.view_seconds
+        elif func in _COPIES and (copied := self._copied_over_link(func, args, kwargs, out)):
+            self._transfer(*copied)
+        elif (where := _card_among(args) if device is None else device) is not None:
+            self._launched(where, self._cost(func, args, kwargs, out, known))
+
+    def _launched(self, device: int, cost: Cost) -> None:
+        self._counted[device].add(cost)
+        seconds = cost.tf32_seconds if cost.tf32_seconds is not None and _allows_tf32(cost.kind) else cost.seconds
+        self.clocks.launch(self._stream(device), self._launch_seconds() + cost.host_seconds, seconds)
+
+    def left_card(self, device: int, num_bytes: int) -> None:
+        """The host has waited for `num_bytes` from the card number `device`."""
+        if self._has_begun():
+            self._transfer(device, num_bytes, is_pinned=False, waits=True)
+
+    def synchronized(self, until: float | None = None) -> None:
+        """The host has waited for what is done at `until`, for all that was launched by default."""
+        self.clocks.synchronize(self.clocks.now if until is None else until)
+        self.clocks.host += self._host.synchronize_seconds
+
+    def module_called(self) -> None:
+        """A module is called."""
+        self.clocks.host += self._host.module_seconds
+
+    def optimizer_stepped(self, optimizer: torch.optim.Optimizer) -> None:
+        """An optimizer has gone through its parameters."""
+        num_parameters = sum(len(group["params"]) for group in optimizer.param_groups)
+        self.clocks.host += num_parameters * self._host.parameter_seconds
+
+    def end_step(self, step: int) -> None:
+        """`step` ends, and what follows is the next one's."""
+        now = self.clocks.now
+        for records, counted in zip(self.steps, self._counted, strict=True):
+            records.append(
+                StepWork(
+                    step=step,
+                    seconds=now - self._step_began,
+                    flops=counted.flops,
+                    bytes=counted.bytes,
+                    kernels=counted.kernels,
+                )
+            )
+        self._counted = [_Counted() for _ in self.steps]
+        self._step_began = now
+
+    def _has_begun(self) -> bool:
+        """Whether the first forward has begun: what builds the model belongs to no step."""
+        if not self._is_running and self._loop.phase is not Phase.INIT:
+            self._is_running = True
+            self._step_began = self.clocks.now
+        return self._is_running
+
+    def _cost(self, func: Any, args: tuple, kwargs: dict, out: Any, known: Any) -> Cost:
+        """As `cost_of`, once for each kind of call; with `known` its identity tells the kind."""
+        key = _shapes_of(func, args) if known is None else id(known)
+        found = self._costs.get(key)
+        if found is None:
+            found = known, cost_of(func, args, kwargs, out, self._card)
+            if key is not None:
+                self._costs[key] = found  # which keeps what is known, and so its identity
+        return found[1]
+
+    def _launch_seconds(self) -> float:
+        if torch.is_grad_enabled():
+            return self._host.recording_seconds
+        return self._host.backward_seconds if self._loop.phase is Phase.BACKWARD else self._host.plain_seconds
+
+    def _stream(self, device: int) -> Stream:
+        return device, self._devices.ledgers[device].stream
+
+    def _copied_over_link(self, func: Any, args: tuple, kwargs: dict, out: Any) -> tuple[int, int, bool, bool] | None:
+        """Card, bytes, whether the host's memory is pinned and whether it waits; None for a copy within a card."""
+        source, target = (args[1], args[0]) if func is aten.copy_.default else (args[0], out)
+        here, there = _card_of(source), _card_of(target)
+        if (here is None) == (there is None):
+            return None
+        device, on_host = (there, source) if here is None else (here, target)
+        waits = not (args[2] if len(args) > 2 else kwargs.get("non_blocking", False))
+        return device or 0, touched_bytes(source), is_pinned(on_host), waits
+
+    def _transfer(self, device: int, num_bytes: int, is_pinned: bool, waits: bool) -> None:
+        """From memory that is not pinned the driver takes the bytes on the host's time."""
+        host = self._host
+        fraction = host.pinned_fraction if is_pinned else host.pageable_fraction
+        seconds = num_bytes / (fraction * self._card.link_bytes_per_second)
+        stream = self._stream(device)
+        self.clocks.launch(stream, host.plain_seconds + (0.0 if is_pinned else seconds), seconds if is_pinned else 0.0)
+        if waits:
+            self.synchronized(self.clocks.of(stream))
+
+
+def _card_of(tensor: torch.Tensor) -> int | None:
+    device = getattr(tensor, "fake_device", tensor.device)
+    return device.index if device.type == "cuda" else None
+
+
+def _card_among(values: tuple) -> int | None:
+    """The card of the first tensor on one, for what returns nothing."""
+    return next((card for tensor in tensors_in(values) if (card := _card_of(tensor)) is not None), None)
+
+
+def _allows_tf32(kind: str) -> bool:
+    """What the script says of multiplying float32 at this moment: cuDNN's default is yes, cuBLAS's no."""
+    if "convolution" in kind:
+        return torch.backends.cudnn.conv.fp32_precision == "tf32"  # type: ignore[attr-defined]
+    return torch.backends.cuda.matmul.fp32_precision == "tf32"
+
+
+def _shapes_of(func: Any, args: tuple) -> tuple | None:
+    """What decides the cost of a call on tensors and numbers; None where there are lists, which may be long."""
+    parts = [func]
+    for arg in args:
+        if isinstance(arg, torch.Tensor):
+            parts += (arg.shape, arg.stride(), arg.dtype)
+        elif isinstance(arg, bool):  # a causal mask is one
+            parts.append(arg)
+        elif isinstance(arg, (list, tuple)):
+            return None
+    return tuple(parts)

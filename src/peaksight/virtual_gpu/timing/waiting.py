@@ -1,0 +1,67 @@
+"""Where the host waits for a card, or one of its streams for another, the clocks come together; calls take time."""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from peaksight.overlays.patches import Patches
+from peaksight.virtual_gpu.answers.streams import Event, Stream
+from peaksight.virtual_gpu.timing.stopwatch import Stopwatch
+
+
+def install(patches: Patches, stopwatch: Stopwatch) -> None:
+    """Tell `stopwatch` of it until `patches` is left; torch.cuda's answers are in place."""
+    _follow_modules(patches, stopwatch)
+    _follow_streams(patches, stopwatch)
+    _follow_events(patches, stopwatch)
+    synchronize = torch.cuda.synchronize
+
+    def synchronized(device: Any = None) -> None:
+        synchronize(device)
+        stopwatch.synchronized()
+
+    patches.set(torch.cuda, "synchronize", synchronized)
+
+
+def _follow_modules(patches: Patches, stopwatch: Stopwatch) -> None:
+    call = nn.Module.__call__
+
+    def called(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        stopwatch.module_called()
+        return call(module, *args, **kwargs)
+
+    patches.set(nn.Module, "__call__", called)
+
+
+def _follow_streams(patches: Patches, stopwatch: Stopwatch) -> None:
+    clocks = stopwatch.clocks
+
+    def wait_stream(stream: Stream, other: Stream) -> None:
+        clocks.wait(_key(stream), clocks.of(_key(other)))
+
+    patches.set(Stream, "wait_stream", wait_stream)
+    patches.set(Stream, "wait_event", lambda stream, event: clocks.wait(_key(stream), _time_of(event)))
+    patches.set(Stream, "synchronize", lambda stream: stopwatch.synchronized(clocks.of(_key(stream))))
+
+
+def _follow_events(patches: Patches, stopwatch: Stopwatch) -> None:
+    clocks = stopwatch.clocks
+
+    def record(event: Event, stream: Any = None) -> None:
+        event.seconds = clocks.of(_key(stream or torch.cuda.current_stream()))
+
+    def wait(event: Event, stream: Any = None) -> None:
+        clocks.wait(_key(stream or torch.cuda.current_stream()), event.seconds)
+
+    patches.set(Event, "record", record)
+    patches.set(Event, "wait", wait)
+    patches.set(Event, "synchronize", lambda event: stopwatch.synchronized(event.seconds))
+
+
+def _time_of(event: Any) -> float:
+    return event.seconds if isinstance(event, Event) else 0.0
+
+
+def _key(stream: Any) -> tuple[int, int]:
+    return stream.device_index, stream.stream_id
