@@ -4,9 +4,9 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from jax.extend.core import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal
-from jax.interpreters.partial_eval import dce_jaxpr
 
 from peaksight.jax.jaxpr_graph import Graph, Node, Value, bytes_of
+from peaksight.jax.pruning import prune
 
 REMATS = frozenset({"remat", "remat2", "checkpoint"})
 # Calls whose body XLA inlines into the caller.
@@ -20,9 +20,10 @@ BARRIER = "optimization_barrier"
 
 def graph_of(closed: ClosedJaxpr) -> Graph:
     """The graph of a whole program."""
-    jaxpr, _ = dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars), instantiate=True)
-    inputs = [Value(var.aval, argument=number) for number, var in enumerate(jaxpr.invars)]
-    return _Builder().graph(jaxpr, inputs)
+    inputs = [Value(var.aval, argument=number) for number, var in enumerate(closed.jaxpr.invars)]
+    graph = _Builder().graph(closed.jaxpr, inputs)
+    prune(graph)
+    return graph
 
 
 def called(eqn: JaxprEqn) -> Jaxpr | None:
@@ -51,7 +52,6 @@ class _Builder:
         layers = [self._layer(stack, "counter", var.aval) for stack, var in stacked]
         outputs = self._inline(jaxpr, [*inputs[:first], *layers], scope)
         graph = Graph(list(inputs), outputs, self._nodes, self._constants)
-        graph.prune()
         return graph
 
     def _inline(self, jaxpr: Jaxpr, inputs: Sequence[Value], scope: str) -> list[Value]:

@@ -65,15 +65,6 @@ class Graph:
     constants: list[Value] = field(default_factory=list)
     homes: dict[Value, Value] = field(default_factory=dict)
 
-    def prune(self) -> None:
-        """Leave out the nodes whose results nobody reads, but for those with effects."""
-        wanted, kept = set(self.outputs), []
-        for node in reversed(self.nodes):
-            if not wanted.isdisjoint(node.writes) or (node.eqn is not None and node.eqn.effects):
-                wanted.update(node.reads)
-                kept.append(node)
-        self.nodes = kept[::-1]
-
 
 def bytes_of(aval: Any) -> int:
     """What a buffer of this abstract value takes; 0 of tokens and of tangents that are no numbers."""
