@@ -6,7 +6,8 @@ jax = pytest.importorskip("jax")
 
 import jax.numpy as jnp  # noqa: E402
 
-from peaksight.jax.liveness import Kind, liveness  # noqa: E402
+from peaksight.jax.liveness import liveness  # noqa: E402
+from peaksight.records.jax_program import Kind  # noqa: E402
 
 N = 256
 MATRIX = jax.ShapeDtypeStruct((N, N), jnp.float32)

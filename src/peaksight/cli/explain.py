@@ -6,7 +6,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from peaksight.diagnosis.catalog import all_rules, all_texts, text_of, title_of
+from peaksight.diagnosis.catalog import all_texts, every_rule, text_of, title_of
 from peaksight.errors import UsageError
 
 _WIDTH = 100
@@ -38,7 +38,7 @@ def _print(text: str, console: Console) -> None:
 
 def _list() -> Table:
     table = Table(box=None, show_header=False, padding=(0, 1))
-    for slug in all_rules():
+    for slug in every_rule():
         table.add_row(slug, title_of(slug))
     return table
 
@@ -47,6 +47,6 @@ def _text(rule: str) -> str:
     try:
         return text_of(rule)
     except KeyError:
-        near = get_close_matches(rule, all_rules())
+        near = get_close_matches(rule, every_rule())
         meant = f"did you mean {near[0]}?" if near else "`peaksight explain` lists them."
         raise UsageError(f"There is no rule '{rule}': {meant}", slug="no-such-rule") from None

@@ -1,6 +1,7 @@
 """From a jaxpr to its graph, as XLA sees it: calls inlined, equal equations merged, what nobody reads left out."""
 
 from collections.abc import Hashable, Sequence
+from enum import Enum
 from typing import Any
 
 from jax.extend.core import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal
@@ -18,10 +19,18 @@ ALIASES = frozenset({"stop_gradient", "reshape", "squeeze", "expand_dims", "copy
 BARRIER = "optimization_barrier"
 
 
-def graph_of(closed: ClosedJaxpr) -> Graph:
+class Apart(Enum):
+    """Whether what `jax.checkpoint` computes again is kept apart from what it repeats, as `prevent_cse` says or not."""
+
+    AS_WRITTEN = "as written"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+def graph_of(closed: ClosedJaxpr, *, apart: Apart = Apart.AS_WRITTEN) -> Graph:
     """The graph of a whole program."""
     inputs = [Value(var.aval, argument=number) for number, var in enumerate(closed.jaxpr.invars)]
-    graph = _Builder().graph(closed.jaxpr, inputs)
+    graph = _Builder(apart).graph(closed.jaxpr, inputs)
     prune(graph)
     return graph
 
@@ -35,10 +44,22 @@ def called(eqn: JaxprEqn) -> Jaxpr | None:
     return None
 
 
+def is_recomputation(eqn: JaxprEqn) -> bool:
+    """Whether this is the part of a `jax.checkpoint` that a backward pass runs."""
+    return eqn.primitive.name in REMATS and bool(eqn.params.get("differentiated"))
+
+
+def prevents_cse(eqn: JaxprEqn) -> bool:
+    """What a `jax.checkpoint` says of merging: true for any of its operands."""
+    value = eqn.params.get("prevent_cse")
+    return any(value) if isinstance(value, tuple | list) else bool(value)
+
+
 class _Builder:
     """Makes the nodes of one graph, and of equal equations one: XLA merges common subexpressions."""
 
-    def __init__(self) -> None:
+    def __init__(self, apart: Apart) -> None:
+        self._apart = apart
         self._nodes: list[Node] = []
         self._constants: list[Value] = []
         self._known: dict[Hashable, Sequence[Value]] = {}
@@ -74,8 +95,7 @@ class _Builder:
     def _equation(self, eqn: JaxprEqn, reads: list[Value], scope: str) -> Sequence[Value]:
         name, params = eqn.primitive.name, eqn.params
         if name in CALLS and (jaxpr := called(eqn)) is not None:
-            is_kept_apart = name in REMATS and params.get("differentiated") and params.get("prevent_cse")
-            return self._inline(jaxpr, self._barrier(reads) if is_kept_apart else reads, scope)
+            return self._inline(jaxpr, self._barrier(reads) if self._is_apart(eqn) else reads, scope)
         if name in ALIASES and reads[0].bytes == bytes_of(eqn.outvars[0].aval):
             return reads[:1]
         if name == BARRIER:
@@ -84,8 +104,13 @@ class _Builder:
             return self._unrolled(eqn, reads, scope)
         return self._node(eqn, reads, scope)
 
+    def _is_apart(self, eqn: JaxprEqn) -> bool:
+        if not is_recomputation(eqn) or self._apart is Apart.NEVER:
+            return False
+        return self._apart is Apart.ALWAYS or prevents_cse(eqn)
+
     def _node(self, eqn: JaxprEqn, reads: Sequence[Value], scope: str) -> Sequence[Value]:
-        bodies = tuple(_bodies(eqn, scope))
+        bodies = tuple(self._bodies(eqn, scope))
         key = None if bodies or eqn.effects else (eqn.primitive.name, tuple(reads), _hashable(eqn.params))
         if key is not None and key in self._known:
             return self._known[key]
@@ -134,32 +159,29 @@ class _Builder:
         self._nodes.append(Node("concatenate", tuple(layers), (stack,)))
         return stack
 
+    def _bodies(self, eqn: JaxprEqn, scope: str) -> list[Graph]:
+        """The graphs that a loop or a branch runs, on inputs of their own."""
+        params = eqn.params
+        match eqn.primitive.name:
+            case "scan":
+                return [self._loop(params["jaxpr"].jaxpr, eqn.invars, params["num_consts"], params["num_carry"], scope)]
+            case "while":
+                operands = eqn.invars[params["cond_nconsts"] :]
+                num_carry = len(operands) - params["body_nconsts"]
+                return [self._loop(params["body_jaxpr"].jaxpr, operands, params["body_nconsts"], num_carry, scope)]
+            case "cond":
+                return [self._inner(branch.jaxpr, eqn.invars[1:], 0, scope) for branch in params["branches"]]
+        return []
 
-def _bodies(eqn: JaxprEqn, scope: str) -> list[Graph]:
-    """The graphs that a loop or a branch runs, on inputs of their own."""
-    params = eqn.params
-    match eqn.primitive.name:
-        case "scan":
-            return [_loop(params["jaxpr"].jaxpr, eqn.invars, params["num_consts"], params["num_carry"], scope)]
-        case "while":
-            operands = eqn.invars[params["cond_nconsts"] :]
-            num_carry = len(operands) - params["body_nconsts"]
-            return [_loop(params["body_jaxpr"].jaxpr, operands, params["body_nconsts"], num_carry, scope)]
-        case "cond":
-            return [_inner(branch.jaxpr, eqn.invars[1:], 0, scope) for branch in params["branches"]]
-    return []
+    def _loop(self, body: Jaxpr, operands: Sequence[Any], num_constants: int, num_carry: int, scope: str) -> Graph:
+        graph = self._inner(body, operands, len(operands) - num_constants - num_carry, scope)
+        carry = graph.inputs[num_constants : num_constants + num_carry]
+        pairs = zip(carry, graph.outputs[:num_carry], strict=True)
+        graph.homes = {after: before for before, after in pairs if after is not before}
+        return graph
 
-
-def _loop(body: Jaxpr, operands: Sequence[Any], num_constants: int, num_carry: int, scope: str) -> Graph:
-    graph = _inner(body, operands, len(operands) - num_constants - num_carry, scope)
-    carry = graph.inputs[num_constants : num_constants + num_carry]
-    pairs = zip(carry, graph.outputs[:num_carry], strict=True)
-    graph.homes = {after: before for before, after in pairs if after is not before}
-    return graph
-
-
-def _inner(body: Jaxpr, operands: Sequence[Any], num_stacked: int, scope: str) -> Graph:
-    return _Builder().graph(body, [Value(atom.aval) for atom in operands], scope, num_stacked)
+    def _inner(self, body: Jaxpr, operands: Sequence[Any], num_stacked: int, scope: str) -> Graph:
+        return _Builder(self._apart).graph(body, [Value(atom.aval) for atom in operands], scope, num_stacked)
 
 
 def _joined(outer: str, inner: str) -> str:

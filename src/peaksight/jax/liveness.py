@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from jax.extend.core import ClosedJaxpr
 
@@ -11,32 +10,7 @@ from peaksight.jax.inlining import graph_of
 from peaksight.jax.jaxpr_graph import Graph, Value, total_bytes
 from peaksight.jax.lifetimes import Moment, fullest
 from peaksight.jax.source_lines import line_of
-
-
-class Kind(StrEnum):
-    """What memory is for."""
-
-    ARGUMENT = "argument"
-    CONSTANT = "constant"
-    OUTPUT = "output"
-    TEMPORARY = "temporary"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveValue:
-    """A buffer that is alive at the peak.
-
-    `tensor` is `bfloat16[32, 816, 2048]`, `primitive` what makes it, `scope` the name scopes of that equation, `source`
-    its line in the user's code and `argument` the path of an argument: each empty where there is none.
-    """
-
-    bytes: int
-    kind: Kind
-    tensor: str
-    primitive: str = ""
-    scope: str = ""
-    source: str = ""
-    argument: str = ""
+from peaksight.records.jax_program import Kind, LiveValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +39,15 @@ def liveness(closed: ClosedJaxpr, *, donated: Sequence[bool] = (), paths: Sequen
         donated: for each argument whether its memory is given away; empty: none is.
         paths: the names of the arguments; empty: those of the traced function.
     """
-    graph = graph_of(closed)
+    return liveness_of(graph_of(closed), donated=donated, paths=paths or argument_paths(closed))
+
+
+def liveness_of(graph: Graph, *, donated: Sequence[bool] = (), paths: Sequence[str] = ()) -> Liveness:
+    """The same of a graph; `graph` gets the copies that its outputs take."""
     homes = place_outputs(graph, donated)
     moment = _fullest_with_outputs(graph, homes)
     held = [*((value, value.bytes) for value in (*graph.inputs, *graph.constants)), *moment.alive]
-    live = _live_values([(value, size) for value, size in held if size], graph, paths or argument_paths(closed))
+    live = _live_values([(value, size) for value, size in held if size], graph, paths)
     argument_bytes, constant_bytes = total_bytes(graph.inputs), total_bytes(graph.constants)
     aliased_bytes = total_bytes(homes)
     output_bytes = total_bytes(graph.outputs)

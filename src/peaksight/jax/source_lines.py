@@ -18,6 +18,13 @@ def line_of(eqn: JaxprEqn) -> str:
     return "" if frame is None else f"{os.path.basename(frame.file_name)}:{frame.line_num}"
 
 
+def own_file_of(eqn: JaxprEqn) -> str:
+    """The file of the user's code that the equation comes from, empty where there is none."""
+    traceback = eqn.source_info.traceback
+    frames = [] if traceback is None else traceback.frames
+    return next((frame.file_name for frame in frames if not _is_library(frame.file_name)), "")
+
+
 @cache
 def _is_library(file: str) -> bool:
     return file.startswith("<") or os.path.realpath(file).startswith(_LIBRARIES)

@@ -1,0 +1,163 @@
+"""What a jitted program of JAX is: its memory at the peak, and the facts that rules read. No types of JAX."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What memory is for."""
+
+    ARGUMENT = "argument"
+    CONSTANT = "constant"
+    OUTPUT = "output"
+    TEMPORARY = "temporary"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveValue:
+    """A buffer that is alive at the peak.
+
+    `tensor` is `bfloat16[32, 816, 2048]`, `primitive` what makes it, `scope` the name scopes of that equation, `source`
+    its line in the user's code and `argument` the path of an argument: each empty where there is none.
+    """
+
+    bytes: int
+    kind: Kind
+    tensor: str
+    primitive: str = ""
+    scope: str = ""
+    source: str = ""
+    argument: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArgumentFact:
+    """An argument, by its `path` such as `state.params['w']`.
+
+    Where it `is_returned` it comes out as it went in, where it `is_changed` an output of its shape and type is its next
+    value, and where it `is_written` an output is in its memory. `cast_to` is the type to which everything that reads it
+    casts it first, at `cast_at`; empty where something reads it as it is.
+    """
+
+    path: str
+    tensor: str
+    bytes: int
+    is_donated: bool
+    is_returned: bool
+    is_changed: bool
+    is_written: bool
+    cast_to: str = ""
+    cast_at: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstantFact:
+    """An array that the program carries within it, first read at `at`."""
+
+    tensor: str
+    bytes: int
+    at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RematFact:
+    """The part of a `jax.checkpoint` that a backward pass runs; `recomputes` is False where all it needs was saved."""
+
+    at: str
+    in_loop: bool
+    prevents_cse: bool
+    recomputes: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanFact:
+    """A `jax.lax.scan` at `at` of `length` steps, and the stacks that it keeps for its backward pass.
+
+    `residuals` are their tensors with their bytes, the largest first; `carry_bytes` is one step's carry. Where it
+    `is_checkpointed` its body is computed again.
+    """
+
+    at: str
+    scope: str
+    length: int
+    residuals: tuple[tuple[str, int], ...]
+    carry_bytes: int
+    is_checkpointed: bool
+
+    @property
+    def residual_bytes(self) -> int:
+        """All stacks together."""
+        return sum(size for _, size in self.residuals)
+
+
+class Change(StrEnum):
+    """A change to the program that was simulated."""
+
+    DONATE = "donate"
+    CAST_BEFORE = "cast before the call"
+    NO_VAIN_GRADIENTS = "no gradients that nothing uses"
+    STOP_GRADIENT = "stop_gradient before the frozen forward"
+    KEEP_APART = "recompute apart"
+    WITHOUT_REMAT = "without jax.checkpoint"
+    CHECKPOINT_SCAN = "checkpoint the body of the scan"
+    NO_FROZEN_STATE = "no state of frozen parameters"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIf:
+    """The peak of the program with a change. `about` names the arguments or scopes that it is about, `at` the line.
+
+    `bytes` is the size of what the change takes away or makes smaller, whatever the peak says.
+    """
+
+    change: Change
+    peak_bytes: int
+    about: tuple[str, ...] = ()
+    at: str = ""
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreezeMention:
+    """A line of the user's code that speaks of freezing: `text` is its source."""
+
+    at: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolFact:
+    """The memory that JAX asks for at its start: a `fraction` of `total_bytes`, of which others hold some already."""
+
+    total_bytes: int
+    fraction: float
+    preallocates: bool
+    others_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JaxProgram:
+    """One jitted function, as called: its peak, what is alive then, and facts about it.
+
+    Outputs of `aliased_bytes` are in the memory of donated arguments.
+    """
+
+    name: str
+    peak_bytes: int
+    argument_bytes: int
+    constant_bytes: int
+    output_bytes: int
+    aliased_bytes: int
+    temporary_bytes: int
+    live: tuple[LiveValue, ...] = ()
+    arguments: tuple[ArgumentFact, ...] = ()
+    constants: tuple[ConstantFact, ...] = ()
+    remats: tuple[RematFact, ...] = ()
+    scans: tuple[ScanFact, ...] = ()
+    what_ifs: tuple[WhatIf, ...] = ()
+    freezes: tuple[FreezeMention, ...] = ()
+    pool: PoolFact | None = None
+
+    def with_change(self, change: Change) -> tuple[WhatIf, ...]:
+        """What was simulated with `change`."""
+        return tuple(each for each in self.what_ifs if each.change is change)

@@ -1,0 +1,164 @@
+"""Rules on programs of JAX: what each finds, and what it refutes, in made records."""
+
+from dataclasses import replace
+
+import pytest
+
+from peaksight.diagnosis.catalog import jax_rules
+from peaksight.diagnosis.jax_diagnose import examine_program
+from peaksight.records import Examined, Outcome
+from peaksight.records.jax_program import (
+    ArgumentFact,
+    Change,
+    ConstantFact,
+    FreezeMention,
+    JaxProgram,
+    PoolFact,
+    RematFact,
+    ScanFact,
+    WhatIf,
+)
+from peaksight.units import GIB, MIB
+
+PLAIN = JaxProgram(
+    name="step",
+    peak_bytes=10 * GIB,
+    argument_bytes=4 * GIB,
+    constant_bytes=0,
+    output_bytes=4 * GIB,
+    aliased_bytes=4 * GIB,
+    temporary_bytes=6 * GIB,
+)
+
+
+def look(slug, **facts):
+    return jax_rules()[slug].look(replace(PLAIN, **facts))
+
+
+def argument(path, **facts):
+    known = {"tensor": "float32[1024]", "bytes": 2 * GIB, "is_donated": False, "is_returned": False}
+    return ArgumentFact(path=path, **(known | {"is_changed": False, "is_written": False} | facts))
+
+
+def with_change(change, peak_bytes, **facts):
+    return {"what_ifs": (WhatIf(change=change, peak_bytes=peak_bytes, **facts),)}
+
+
+@pytest.mark.parametrize("slug", jax_rules())
+def test_a_plain_program_has_none_of_them(slug):
+    """Every rule says what it saw instead."""
+    answer = look(slug)
+
+    assert isinstance(answer, Examined)
+    assert answer.why
+
+
+CHANGES = {
+    "jax-state-not-donated": (Change.DONATE, "donate"),
+    "jax-cast-inside-jit": (Change.CAST_BEFORE, "cast-before-call"),
+    "jax-frozen-gradients": (Change.NO_VAIN_GRADIENTS, "gradient-of-trainable"),
+    "jax-frozen-state": (Change.NO_FROZEN_STATE, "state-of-trainable"),
+    "jax-backward-through-frozen": (Change.STOP_GRADIENT, "stop-gradient"),
+}
+
+
+@pytest.mark.parametrize("slug", CHANGES)
+def test_what_a_change_saves_is_a_finding_where_it_is_notable(slug):
+    """Its bytes are the difference of the two peaks; 1 % of the peak is no cause."""
+    change, kind = CHANGES[slug]
+    cast = argument("state.w", cast_to="bfloat16", cast_at="train.py:3")
+    (finding,) = look(slug, arguments=(cast,), **with_change(change, 7 * GIB, about=("state.w",), bytes=2 * GIB))
+
+    assert (3 * GIB, 3 * GIB, kind) == (finding.bytes, finding.fixes[0].saves_bytes, finding.fixes[0].kind)
+    assert "7.00 GiB instead of 10.00 GiB" in finding.fixes[0].text
+    assert "state.w" in " ".join([finding.title, *finding.evidence, finding.fixes[0].text])
+    assert isinstance(
+        look(slug, arguments=(cast,), **with_change(change, 10 * GIB - 100 * MIB, about=("state.w",))), Examined
+    )
+
+
+def test_arguments_returned_as_they_came():
+    """Copies, unless they are donated; donating explains them."""
+    frozen = argument("state.frozen['w']", is_returned=True)
+    facts = {"arguments": (frozen,)} | with_change(Change.DONATE, 8 * GIB, about=(frozen.path,), bytes=2 * GIB)
+    (finding,) = look("jax-pass-through-copies", **facts)
+    found, _ = examine_program(replace(PLAIN, **facts))
+
+    assert 2 * GIB == finding.bytes
+    assert ["jax-state-not-donated"] == [each.rule for each in found]
+    assert isinstance(look("jax-pass-through-copies", arguments=(replace(frozen, is_written=True),)), Examined)
+
+
+def test_checkpoints_that_are_merged():
+    """Named with their lines; in a loop prevent_cse=False is right."""
+    remat = RematFact(at="model.py:8", in_loop=False, prevents_cse=False, recomputes=True)
+    facts = with_change(Change.KEEP_APART, 4 * GIB)
+    (finding,) = look("jax-checkpoint-merged", remats=(remat, remat), **facts)
+
+    assert (6 * GIB, "model.py:8") == (finding.bytes, finding.at)
+    assert finding.title.startswith("2 calls")
+    assert isinstance(look("jax-checkpoint-merged", remats=(replace(remat, in_loop=True),)), Examined)
+
+
+def test_checkpoints_without_effect():
+    """A policy that saves everything, or a peak that is elsewhere."""
+    remat = RematFact(at="model.py:8", in_loop=True, prevents_cse=False, recomputes=False)
+    apart = RematFact(at="model.py:9", in_loop=False, prevents_cse=True, recomputes=True)
+    (saves_all,) = look("jax-remat-without-effect", remats=(remat,))
+    (elsewhere,) = look("jax-remat-without-effect", remats=(apart,), **with_change(Change.WITHOUT_REMAT, 10 * GIB))
+    useful = look("jax-remat-without-effect", remats=(apart,), **with_change(Change.WITHOUT_REMAT, 30 * GIB))
+
+    assert saves_all.without_effect and elsewhere.without_effect
+    assert ("model.py:8", "model.py:9") == (saves_all.at, elsewhere.at)
+    assert "30.00 GiB" in useful.why
+
+
+def test_what_a_scan_keeps():
+    """The stacks by their tensors, and what recomputing them saves."""
+    scan = ScanFact(
+        at="model.py:4",
+        scope="jvp(layers)",
+        length=12,
+        residuals=(("float32[12, 8, 512, 512]", 3 * GIB), ("float32[12, 8, 512, 64]", GIB)),
+        carry_bytes=MIB,
+        is_checkpointed=False,
+    )
+    facts = with_change(Change.CHECKPOINT_SCAN, 7 * GIB, at="model.py:4", about=("jvp(layers)",))
+    (finding,) = look("jax-scan-residuals", scans=(scan,), **facts)
+    refuted = look("jax-scan-residuals", scans=(replace(scan, is_checkpointed=True),))
+
+    assert (3 * GIB, "model.py:4") == (finding.bytes, finding.at)
+    assert "12 steps keeps 4.00 GiB" in finding.title
+    assert "1 are checkpointed" in refuted.why
+
+
+def test_constants_of_the_program():
+    """The largest with the line that reads it."""
+    table = ConstantFact(tensor="float32[50000, 4096]", bytes=GIB, at="train.py:7")
+    (finding,) = look("jax-baked-constants", constants=(table,), constant_bytes=GIB)
+
+    assert (GIB, "train.py:7") == (finding.bytes, finding.at)
+
+
+def test_a_freeze_that_freezes_nothing():
+    """Lines that speak of it, and nothing that comes back unchanged."""
+    lines = (FreezeMention(at="train.py:3", text="freeze_filter = PathRegex('.*llm.*')"),)
+    trained = argument("state.w", is_changed=True)
+    (finding,) = look("jax-freeze-filter", freezes=lines, arguments=(trained,))
+    frozen = look("jax-freeze-filter", freezes=lines, arguments=(trained, argument("state.v", is_returned=True)))
+    no_state = look("jax-freeze-filter", freezes=lines, arguments=(argument("x"),))
+
+    assert "train.py:3: freeze_filter" in finding.evidence[0]
+    assert Outcome.REFUTED is frozen.outcome
+    assert Outcome.NOT_DECIDABLE is no_state.outcome
+
+
+def test_a_card_that_others_use():
+    """75 % of the card are not there where others hold half of it."""
+    pool = PoolFact(total_bytes=80 * GIB, fraction=0.75, preallocates=True, others_bytes=40 * GIB)
+    (finding,) = look("jax-preallocation", pool=pool)
+
+    assert 20 * GIB == finding.bytes
+    assert "MEM_FRACTION=0.48" in finding.fixes[0].text
+    assert isinstance(look("jax-preallocation", pool=replace(pool, preallocates=False)), Examined)
+    assert isinstance(look("jax-preallocation", pool=replace(pool, others_bytes=GIB)), Examined)
