@@ -1,0 +1,1 @@
+"""What the steps of training take on a real card, and what is predicted."""
