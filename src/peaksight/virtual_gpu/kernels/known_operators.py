@@ -13,6 +13,8 @@ import torch
 MEASURED = frozenset(Path(__file__).with_name("measured_operators.txt").read_text().split())
 # One thread an element, or no kernel at all.
 HARMLESS_TAGS = (torch.Tag.pointwise, torch.Tag.inplace_view)
+# Operators of torch.distributed: the kernels of others, and those of NCCL. Measured runs of two ranks call them.
+COMMUNICATION = ("fsdp::", "_c10d_functional::", "c10d::")
 
 
 def family(func: Any) -> str:
@@ -25,4 +27,6 @@ def is_known(func: Any) -> bool:
     """Whether the hidden memory of `func` was measured or cannot be."""
     if not isinstance(func, torch._ops.OpOverload):
         return False
-    return func.is_view or any(tag in func.tags for tag in HARMLESS_TAGS) or family(func) in MEASURED
+    if func.is_view or any(tag in func.tags for tag in HARMLESS_TAGS):
+        return True
+    return family(func) in MEASURED or func.name().startswith(COMMUNICATION)
