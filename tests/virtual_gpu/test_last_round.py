@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from peaksight.virtual_gpu.training.stopping import MAX_CALLS_AFTER, StopSimulation
-from peaksight.virtual_gpu.unreached import is_last_round
+from peaksight.virtual_gpu.unreached import Lookout, is_last_round, rounds_left
 
 from .cards import h100
 
@@ -103,6 +103,36 @@ def test_the_last_round(loop, answers):
     assert in_every_round(loop) == answers
 
 
+def loaders(step):
+    """Two epochs of a loader of three batches, without a variable that counts."""
+    loader = torch.utils.data.DataLoader([1, 2, 3, 4, 5], batch_size=2)
+    for _epoch in range(2):
+        for _batch in loader:
+            step()
+
+
+@pytest.mark.parametrize(
+    ("loop", "answers"),
+    [
+        (numbers, [2, 1, 0]),
+        (nested, [1, 0, 1, 0]),
+        (loaders, [2, 1, 0, 2, 1, 0]),
+        (batches_of_a_loader, [1, 0]),
+        (until_it_is_enough, [None, None]),
+        (an_iterator, [None, None]),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_the_rounds_that_the_innermost_loop_has_left(loop, answers):
+    """Of the nearest one only; that of the caller, which has one round, is further away."""
+    found = []
+    for _once in range(1):
+        with h100():
+            loop(lambda: found.append(rounds_left()))
+
+    assert found == answers
+
+
 def train(after, steps=3):
     """Three steps, and `after`, on a card that stops at the steady state."""
     with h100(max_steps=None) as gpu:
@@ -142,3 +172,48 @@ def test_what_follows_is_stopped_at_last():
     with pytest.raises(StopSimulation, match="steady"):
         train(wait)
     assert len(calls) == MAX_CALLS_AFTER
+
+
+def train_epochs(steps, evaluate):
+    """Epochs of `steps` with `evaluate` behind each, of which a lookout always says that it was not reached."""
+    with h100(max_steps=None, lookout=_NeverDone(".")) as gpu:
+        model = nn.Linear(64, 64).cuda()
+        optimizer = torch.optim.AdamW(model.parameters())
+        for _epoch in range(50):
+            for _step in range(steps):
+                model(torch.randn(2, 64, device="cuda")).sum().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+            evaluate(model, gpu.loop.step)
+
+
+class _NeverDone(Lookout):
+    def not_reached(self):
+        return ("train.py:9",)
+
+
+def test_the_evaluation_behind_a_short_epoch_is_reached():
+    """GIVEN five steps, THEN those after the steady state run too, and what follows them once."""
+    reached = []
+    with pytest.raises(StopSimulation, match="steady"):
+        train_epochs(5, lambda model, step: reached.append(step))
+
+    assert reached == [6]
+
+
+def test_a_long_epoch_is_not_gone_through():
+    """Near miss: thirty steps are left."""
+    reached = []
+    with pytest.raises(StopSimulation, match="steady"):
+        train_epochs(33, lambda model, step: reached.append(step))
+
+    assert not reached
+
+
+def test_epochs_that_each_begin_higher_are_followed_once():
+    """What an evaluation leaves makes the next step differ, and the ones after it are alike again."""
+    kept = []
+    with pytest.raises(StopSimulation, match="steady"):
+        train_epochs(4, lambda model, step: kept.append(torch.empty(step * 10**6, device="cuda")))
+
+    assert len(kept) == 1

@@ -52,7 +52,7 @@ from peaksight.virtual_gpu.training.stopping import StopRule
 from peaksight.virtual_gpu.training.training_loop import TrainingLoop
 from peaksight.virtual_gpu.training.trials import is_trial
 from peaksight.virtual_gpu.training.worst_batch import WorstBatches
-from peaksight.virtual_gpu.unreached import Lookout, is_last_round
+from peaksight.virtual_gpu.unreached import Lookout, is_last_round, rounds_left
 from peaksight.virtual_gpu.weights import loading, pretrained, safetensors_files, saving
 
 # Without a limit a search for the largest batch size does not end: this many times the card is enough to see.
@@ -103,6 +103,8 @@ class VirtualGpu:
             on_step_end=self._end_step,
             on_trial=self._end_trial,
             is_last_round=is_last_round,
+            rounds_left=rounds_left,
+            has_more=lambda: lookout is not None and bool(lookout.not_reached()),
         )
         self.stopwatch = Stopwatch(room.card, self.devices, self.loop)
         self.witness = Witness(self.devices, self.loop, self._lines)

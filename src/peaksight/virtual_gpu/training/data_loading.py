@@ -8,6 +8,7 @@ import copy
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
+from weakref import WeakKeyDictionary, ref
 
 import torch
 from torch.utils.data import DataLoader, IterableDataset
@@ -20,6 +21,19 @@ from peaksight.virtual_gpu.torch_private import function_modes_off, modes_off
 from peaksight.virtual_gpu.training.worst_batch import WorstBatches
 
 Follow = Callable[[DataLoader], Callable[[Any], None]]
+
+
+# How each loader is read, by whoever has begun last.
+_last_reading: WeakKeyDictionary[DataLoader, ref[Any]] = WeakKeyDictionary()
+
+
+def batches_left(loader: DataLoader) -> int | None:
+    """How many batches the last one to read `loader` has still to come; None where nobody does, or it has no length."""
+    reading = _last_reading.get(loader)
+    iterator = reading() if reading is not None else None
+    if iterator is None or isinstance(loader.dataset, IterableDataset):
+        return None
+    return len(loader) - iterator._num_yielded
 
 
 def install(patches: Patches, follow: Follow, worst: WorstBatches | None = None) -> None:
@@ -52,6 +66,7 @@ def _iterator_of(
         if info is not None and loader.worker_init_fn is not None:
             loader.worker_init_fn(worker)
         iterator: Any = _SingleProcessDataLoaderIter(alone)
+        _last_reading[loader] = ref(iterator)
         iterator._peaksight_worker, iterator._peaksight_on_batch = info, on_batch
         iterator._peaksight_pins = loader.pin_memory
         if worst is not None:

@@ -8,6 +8,8 @@ STEADY_WITHIN_BYTES = MIB
 # Of steps that may belong to a search for a batch size, which tries each size for a few.
 MIN_ALIKE_TRIALS = 10
 MAX_TRIALS = 100
+# A loop that has no more rounds left than that is not left before its end where something follows it.
+MAX_ROUNDS_LEFT = 10
 # Forward passes after the last step of a training that has become steady.
 MAX_CALLS_AFTER = 100
 

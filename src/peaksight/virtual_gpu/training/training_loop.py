@@ -7,7 +7,13 @@ from weakref import WeakKeyDictionary
 
 from peaksight.records import Phase
 from peaksight.virtual_gpu.training.passes import Passes
-from peaksight.virtual_gpu.training.stopping import MAX_CALLS_AFTER, MIN_STEPS, StopRule, StopSimulation
+from peaksight.virtual_gpu.training.stopping import (
+    MAX_CALLS_AFTER,
+    MAX_ROUNDS_LEFT,
+    MIN_STEPS,
+    StopRule,
+    StopSimulation,
+)
 from peaksight.virtual_gpu.training.trials import is_trial, may_be_trial
 
 
@@ -37,7 +43,8 @@ class TrainingLoop:
     batch size tries is no step: `on_trial` is called when an optimizer stepped in it.
 
     At the steady state of a training that `is_last_round` says is over anyway, the script goes on to what follows its
-    loop: `is_over` is True from there on.
+    loop: `is_over` is True from there on, until another step ends. So it does behind a loop with few `rounds_left`
+    where `has_more` says that something with device work was not reached yet, such as the evaluation of a short epoch.
     """
 
     def __init__(
@@ -47,13 +54,18 @@ class TrainingLoop:
         on_step_end: Callable[[int], int],
         on_trial: Callable[[], None],
         is_last_round: Callable[[], bool] = lambda: False,
+        rounds_left: Callable[[], int | None] = lambda: None,
+        has_more: Callable[[], bool] = lambda: False,
     ) -> None:
         """Start in step 1, phase init."""
         self.step = 1
         self.is_followed = True
         self.is_over = False
+        self._has_gone_on = False
         self._num_calls_after = 0
         self._is_last_round = is_last_round
+        self._rounds_left = rounds_left
+        self._has_more = has_more
         self.modules = ModuleTree()
         self._stop_rule = stop_rule
         self._on_step_end = on_step_end
@@ -149,7 +161,12 @@ class TrainingLoop:
     def _end_step(self) -> None:
         peak_bytes = self._on_step_end(self.step)
         reason = self._stop_rule.reason_to_stop(peak_bytes, may_be_trial=may_be_trial())
-        self.is_over = reason == "steady" and not self.is_over and self._is_last_round()
-        if reason and not self.is_over:
+        self.is_over = False
+        if reason == "steady" and not self._has_gone_on:
+            left = 0 if self._is_last_round() else self._rounds_left() if self._has_more() else None
+            self.is_over = self._has_gone_on = left == 0
+            if left is not None and left <= MAX_ROUNDS_LEFT:
+                reason = None
+        if reason:
             raise StopSimulation(reason)
         self.step += 1

@@ -1,4 +1,4 @@
-"""Whether the training is in its last round: no loop around the step that ends has anything left to go through."""
+"""What the loops around the step that ends have left to go through, as far as their variables and loaders tell."""
 
 import ast
 import dis
@@ -11,6 +11,7 @@ from typing import Any
 from torch.utils.data import DataLoader
 
 from peaksight.virtual_gpu.source_lines import installed_name, is_own
+from peaksight.virtual_gpu.training.data_loading import batches_left
 from peaksight.virtual_gpu.training.trials import body_of, tree_of
 from peaksight.virtual_gpu.unreached.training_frames import calling_frames
 from peaksight.virtual_gpu.unreached.values import UNKNOWN, Scope, scope_of_frame
@@ -23,6 +24,7 @@ _OPERATORS: dict[type[ast.operator], Any] = {
     ast.FloorDiv: operator.floordiv,
 }
 _BARS = {"tqdm", "trange"}
+_AROUND = {"tqdm", "enumerate"}
 _Loop = ast.For | ast.AsyncFor | ast.While
 
 
@@ -39,6 +41,18 @@ def is_last_round() -> bool:
         return False
 
 
+def rounds_left() -> int | None:
+    """How many rounds the innermost loop of the person around the running step has left, None if that is not known."""
+    try:
+        for frame in reversed(calling_frames(sys._getframe(1))):
+            loops = _loops_around(_body(frame.f_code), frame.f_lineno) if is_own(frame.f_code.co_filename) else []
+            if loops:
+                return _left(loops[-1], scope_of_frame(frame, ast.Module(_body(frame.f_code), [])))
+    except Exception:
+        return None
+    return None
+
+
 def _has_nothing_left(frame: FrameType) -> bool:
     if _REPEATS.isdisjoint(frame.f_code.co_code[::2]) or _is_of_torch(frame.f_code):
         return True
@@ -47,7 +61,7 @@ def _has_nothing_left(frame: FrameType) -> bool:
         return False
     loops = _loops_around(body, frame.f_lineno)
     scope = scope_of_frame(frame, ast.Module(body, []))
-    return all(_is_at_its_end(loop, scope) for loop in loops)
+    return all(_left(loop, scope) == 0 for loop in loops)
 
 
 def _is_of_torch(code: CodeType) -> bool:
@@ -64,26 +78,40 @@ def _body(code: CodeType) -> list[ast.stmt]:
 
 
 def _loops_around(body: list[ast.stmt], line: int) -> list[_Loop]:
+    """From the outermost in."""
     nodes = (node for statement in body for node in ast.walk(statement))
-    return [node for node in nodes if isinstance(node, _Loop) and _covers(node.body, line)]
+    loops = [node for node in nodes if isinstance(node, _Loop) and _covers(node.body, line)]
+    return sorted(loops, key=lambda loop: loop.lineno)
 
 
 def _covers(block: list[ast.stmt], line: int) -> bool:
     return block[0].lineno <= line <= (block[-1].end_lineno or block[-1].lineno)
 
 
-def _is_at_its_end(loop: _Loop, scope: Scope) -> bool:
+def _left(loop: _Loop, scope: Scope) -> int | None:
+    """How many rounds `loop` has left; None if that is not known."""
+    loader = _below_bar(scope.value(_inside(loop.iter))) if isinstance(loop, ast.For) else None
+    if isinstance(loader, DataLoader) and (left := batches_left(loader)) is not None:
+        return left
     match loop:
         case ast.For(target=ast.Name() as variable, iter=iterable):
             numbers = _range(iterable, scope)
-            return bool(numbers) and scope.value(variable) == numbers[-1]
+            return len(numbers) - 1 - numbers.index(scope.value(variable)) if numbers else None
         case ast.For(
             target=ast.Tuple(elts=[ast.Name() as variable, *_]),
             iter=ast.Call(func=ast.Name(id="enumerate"), args=[iterable, *start]),
         ):
             first = _number(start[0], scope) if start else 0
-            return scope.value(variable) == first + _length(iterable, scope) - 1
-    return False
+            return first + _length(iterable, scope) - 1 - scope.value(variable)
+    return None
+
+
+def _inside(node: ast.expr) -> ast.expr:
+    """What `enumerate` or a progress bar goes through, `node` itself where it is neither."""
+    match node:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[inner, *_]) if name in _AROUND:
+            return _inside(inner)
+    return node
 
 
 def _range(node: ast.expr, scope: Scope) -> range:
