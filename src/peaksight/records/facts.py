@@ -32,8 +32,8 @@ class CallFact:
     """A call of a module with parameters from outside of any other, as it returned: a pass through a model.
 
     `module` is its path, `training` its mode, `recorded` whether autograd recorded and a parameter of it
-    needs a gradient. Its first allocation or free is at
-    `first_tick` or later, its last at `last_tick`.
+    needs a gradient; `input_needs_grad` tells whether a tensor that it was given does. Its first allocation or free is
+    at `first_tick` or later, its last at `last_tick`.
     """
 
     step: int
@@ -42,6 +42,7 @@ class CallFact:
     recorded: bool
     first_tick: int
     last_tick: int
+    input_needs_grad: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

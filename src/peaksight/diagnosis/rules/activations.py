@@ -74,6 +74,8 @@ def _passing(evidence: Evidence) -> tuple[list[Allocation], list[Allocation]] | 
     maker = evidence.peak_maker
     if maker is None or maker.grad_enabled or maker.phase not in (Phase.FORWARD, Phase.EVALUATION):
         return None
+    if any(call.first_tick < maker.born <= call.last_tick for call in evidence.capture.checkpoints):
+        return None
     made = [a for a in evidence.capture.allocations if not a.grad_enabled and depends_on_input(evidence, a)]
     of_run = frozenset(made)
     return made, [a for a in evidence.live if a in of_run and a.step == evidence.peak_step]

@@ -22,12 +22,13 @@ loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten())
 
 ## Known misses
 How many positions have a label is not recorded: the estimate is of all of them. A last dimension
-that two tensors share by chance is taken for the classes.
+that a tensor outside of repeated blocks shares by chance is taken for the classes.
 """
 
 from collections.abc import Iterator
 
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
+from peaksight.diagnosis.module_blocks import block_of
 from peaksight.diagnosis.rule import NATURAL_SHARE, NOTABLE_SHARE, Answer, Refuted, Rule
 from peaksight.diagnosis.shapes import shape_of
 from peaksight.records import Allocation, Basis, Effect, Finding, Fix, Phase, Role
@@ -84,8 +85,13 @@ def logits_of(evidence: Evidence) -> Iterator[Allocation]:
         rows, classes = _rows_and_classes(allocation)
         if allocation.role is not Role.UNMARKED or allocation.phase in (Phase.OPTIMIZER, Phase.INIT):
             continue
-        if classes in rows_of and 2 * rows >= rows_of[classes]:
+        if classes in rows_of and 2 * rows >= rows_of[classes] and not _is_inside_block(allocation):
             yield allocation
+
+
+def _is_inside_block(allocation: Allocation) -> bool:
+    """Whether a part of a repeated block made it (`layers.3.mlp`), as wide as there are classes by chance."""
+    return block_of(allocation.module) not in ("", allocation.module) and allocation.op not in LOSSES
 
 
 def _rows_and_classes(allocation: Allocation) -> tuple[int, int]:

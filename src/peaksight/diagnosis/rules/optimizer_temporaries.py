@@ -32,6 +32,7 @@ from peaksight.units import format_bytes
 
 # The optimizers of torch.optim that have a fused kernel on a card.
 HAVE_FUSED = {"Adam", "AdamW", "SGD", "Adagrad"}
+_OF_MODEL = {Category.PARAMETER, Category.GRADIENT, Category.OPTIMIZER_STATE}
 # Those with a loop over single parameters beside `foreach`.
 HAVE_LOOP = HAVE_FUSED | {"Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop"}
 
@@ -53,7 +54,8 @@ def examine(evidence: Evidence) -> Answer:
     return [
         Finding(
             rule=RULE.slug,
-            title=f"The optimizer's step makes the peak: its temporaries hold {format_bytes(total_bytes(held))} of it",
+            title=f"The optimizer's step makes the peak: {format_bytes(total_bytes(held))} of temporaries on top of "
+            f"{format_bytes(_state_bytes(evidence))} of parameters, gradients and optimizer state",
             bytes=saved,
             evidence=(*largest_lines(held, 2), *_implementations(evidence)),
             fixes=_fixes(evidence, saved),
@@ -69,6 +71,10 @@ def _looping(evidence: Evidence) -> str:
     if not rows or any(row.how != "for-loop" or row.kind not in HAVE_LOOP for row in rows):
         return ""
     return rows[0].kind
+
+
+def _state_bytes(evidence: Evidence) -> int:
+    return total_bytes(a for a in evidence.live if evidence.category(a) in _OF_MODEL)
 
 
 def _implementations(evidence: Evidence) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.utils._pytree import tree_leaves
 
 from peaksight.records import BackwardFact, CallFact, Phase, TermFact
 from peaksight.virtual_gpu.evidence.terms import terms_of
@@ -22,14 +23,17 @@ class PassesSeen:
         """No pass began yet."""
         self._devices, self._loop, self._lines = devices, loop, lines
         self._call_began: tuple[int, ...] = ()
+        self._input_needs_grad = False
         self._num_backwards = 0
         self.calls: dict[int, list[CallFact]] = defaultdict(list)
         self.backwards: dict[int, list[BackwardFact]] = defaultdict(list)
         self.terms: list[TermFact] = []
 
-    def call_begins(self) -> None:
-        """A module is called from outside of any other."""
+    def call_begins(self, inputs: Any) -> None:
+        """A module is called with `inputs` from outside of any other."""
         self._call_began = self._ticks()
+        tensors = (leaf for leaf in tree_leaves(inputs) if isinstance(leaf, torch.Tensor))
+        self._input_needs_grad = any(tensor.requires_grad for tensor in tensors)
 
     def call_ends(self, module: nn.Module) -> None:
         """`module` has returned, called from outside of any other; one without parameters is no model.
@@ -46,6 +50,7 @@ class PassesSeen:
                     module=self._loop.modules.path_of(module),
                     training=module.training,
                     recorded=torch.is_grad_enabled() and is_trained,
+                    input_needs_grad=self._input_needs_grad,
                     first_tick=first + 1,
                     last_tick=last,
                 )

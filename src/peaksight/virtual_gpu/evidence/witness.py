@@ -92,11 +92,11 @@ class Witness:
         asked = self.batches.asked(loader)
         return lambda batch: self._try(lambda: self.batches.gave(asked, batch))
 
-    def module_called(self, module: nn.Module, *, is_root: bool) -> None:
-        """`module` is called, from outside of any other if `is_root`."""
+    def module_called(self, module: nn.Module, inputs: Any, *, is_root: bool) -> None:
+        """`module` is called with `inputs`, from outside of any other if `is_root`."""
         self.modules.called(module, is_root=is_root)
         if is_root:
-            self.passes.call_begins()
+            self._try(lambda: self.passes.call_begins(inputs))
 
     def root_returned(self, module: nn.Module) -> None:
         """A module that no other called is through: what an evaluation keeps shows here."""

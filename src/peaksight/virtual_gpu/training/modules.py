@@ -94,8 +94,8 @@ def _tensors(state: Any) -> Iterator[torch.Tensor]:
 class Caller(Protocol):
     """Who is told of calls of modules."""
 
-    def module_called(self, module: nn.Module, *, is_root: bool) -> None:
-        """`module` is called, from outside of any other if `is_root`."""
+    def module_called(self, module: nn.Module, inputs: Any, *, is_root: bool) -> None:
+        """`module` is called with `inputs`, from outside of any other if `is_root`."""
 
     def root_returned(self, module: nn.Module) -> None:
         """`module`, which no other called, has returned."""
@@ -160,7 +160,7 @@ def _follow_calls(patches: Patches, loop: TrainingLoop, parameters: Parameters, 
         is_root = not loop.is_running
         if is_root:
             parameters.add_module(module)
-        witness.module_called(module, is_root=is_root)
+        witness.module_called(module, (args, kwargs), is_root=is_root)
         with loop.running(module):
             result = call(module, *args, **kwargs)
         if is_root:
