@@ -1,5 +1,7 @@
 """From what a log says to what happened, why probably, and what to do."""
 
+from dataclasses import replace
+
 from peaksight.diagnosis.logs.arithmetic import check_all
 from peaksight.diagnosis.logs.case import Case, ranked
 from peaksight.diagnosis.logs.causes import RULES
@@ -9,6 +11,8 @@ from peaksight.records import Cause, Confidence, LogEvidence, Memory, OomMessage
 
 SCHEMA = "peaksight.reading/1"
 MAX_CAUSES = 5
+# Two prints of one request: in bytes, rounded to the allocator's blocks, in GiB with two digits.
+ROUNDING = 0.01
 # Which message ended the run: one with figures before one without, the card's before the host's last words.
 _BY_MEMORY = {Memory.DEVICE: 0, Memory.HOST: 0, Memory.SHARED: 0, Memory.KERNEL: 0, Memory.UNKNOWN: 1}
 
@@ -50,4 +54,13 @@ def main_message(evidence: LogEvidence) -> OomMessage | None:
         return None
     rank = evidence.first_failing_rank
     own = [message for message in failures if rank is not None and message.rank == rank] or failures
-    return min(own, key=lambda message: (_BY_MEMORY[message.memory], not message.figures, message.line))
+    first = min(own, key=lambda message: (_BY_MEMORY[message.memory], not message.figures, message.line))
+    return first if first.at else _with_place(first, own)
+
+
+def _with_place(message: OomMessage, others: list[OomMessage]) -> OomMessage:
+    """`message` with the place of the exception that follows for the same request: allocators print no traceback."""
+    asked = message.requested_bytes or 0
+    later = (each for each in others if each.at and each.line > message.line)
+    place = next((each for each in later if abs((each.requested_bytes or 0) - asked) <= ROUNDING * asked), None)
+    return replace(message, at=place.at, phase=place.phase, frames=place.frames) if place else message

@@ -105,6 +105,7 @@ EXHAUSTED = Dialect(
     needles=("out of memory while trying", "out of memory allocating", "resource_exhausted"),
     clauses=(
         ("requested", re.compile(r"(?:trying to allocate|memory allocating)\s+([\d,]+\s*bytes)")),
+        ("requested", re.compile(r"(?:trying to allocate|memory allocating)\s+(\d[\d.,]{0,20}\s?[KMGT]i?B)")),
         ("requested", re.compile(rf"Failed to allocate request for\s+{SIZE}\s*\((\d+B)\)")),
         ("requested", re.compile(rf"[Aa]ttempting to (?:allocate|reserve)\s+({SIZE})")),
         ("free", re.compile(rf"There (?:are|is)\s+({SIZE})\s+free")),

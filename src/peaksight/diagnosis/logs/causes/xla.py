@@ -33,6 +33,8 @@ def program_temporaries(case: Case) -> Iterator[Finding]:
                 f"{format_bytes(needed.bytes)} needed of {format_bytes(limit.bytes)}: "
                 f"{needed.bytes / limit.bytes:.1f} times",
                 f"the compiler saved {100 * saved:.0f} % of {format_bytes(originally.bytes)}",
+                f"a forecast: {format_bytes(needed.bytes)} is what the program will take when it runs; tracing and "
+                "compiling it takes host memory",
             ),
             try_first="jax.checkpoint around each layer or scan body, with a policy; fewer steps, a smaller batch or "
             "mesh.",
@@ -176,6 +178,23 @@ def _temporaries(evidence: str, confidence: Confidence) -> Cause:
     )
 
 
+def state_with_checkpoint(case: Case) -> Iterator[Finding]:
+    """The program that failed makes the training state: what it is made from is its argument, and there all along."""
+    clue = case.clue("jax-state-init")
+    if not clue or not case.failures or not _is_xla(case):
+        return
+    ran = case.clue("xla-execution")
+    cause = Cause(
+        kind="jax-state-init",
+        title="It failed where the training state is made: a checkpoint and the state made of it are there together",
+        confidence=POSSIBLE,
+        evidence=(quoted(clue), *([f"it failed as it ran, not as it was compiled: {quoted(ran)}"] if ran else ())),
+        try_first="Cast frozen parameters on the host before the jitted init, donate the checkpoint, or make only the "
+        "optimizer's state inside it.",
+    )
+    yield Finding(cause, 45)
+
+
 def preallocated_pool(case: Case) -> Iterator[Finding]:
     """JAX takes three quarters of the card at its start; others then find nothing, or it finds others there."""
     clue = case.clue("preallocation", "other-process")
@@ -212,6 +231,7 @@ RULES = (
     attention_buffers,
     activations_of_buffers,
     exceeds_hbm,
+    state_with_checkpoint,
     preallocated_pool,
     whole_program,
 )
