@@ -15,14 +15,17 @@ from peaksight.cli.snapshots import read_recording, write_page
 from peaksight.diagnosis.logs import explain, explain_job, rank_of
 from peaksight.errors import UsageError
 from peaksight.postmortem import read_log
+from peaksight.postmortem.profiles import is_profile, read_profile
 from peaksight.postmortem.snapshots import is_snapshot
 from peaksight.records import JobReading, LogEvidence, Reading
+from peaksight.records.device_profile import DeviceProfile
 from peaksight.records.recording import RecordingReport
+from peaksight.reporting.device_profile import render_device_profile
 from peaksight.reporting.json import answers_to_json
 from peaksight.reporting.reading import render_job, render_reading
 from peaksight.reporting.recording import render_recording
 
-Answer = Reading | JobReading | RecordingReport
+Answer = Reading | JobReading | RecordingReport | DeviceProfile
 
 _NO_ANSWER = 2
 _FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
@@ -34,8 +37,9 @@ _FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 def read(files: tuple[Path, ...], **options: Any) -> int:
     """Explain a crash from its log or its memory snapshot.
 
-    FILE holds error text, mixed with anything (- is stdin), or is what torch.cuda.memory._dump_snapshot() wrote. --html
-    is for a snapshot. Logs of several ranks of one job are read together.
+    FILE holds error text, mixed with anything (- is stdin), or is what torch.cuda.memory._dump_snapshot() or
+    jax.profiler.save_device_memory_profile() wrote. --html is for a snapshot. Logs of several ranks of one job are read
+    together.
 
     Needs neither torch nor a GPU. The exit code is 0 if a file says something about memory, else 2.
     """
@@ -49,7 +53,7 @@ def read(files: tuple[Path, ...], **options: Any) -> int:
     return 0
 
 
-def _answers(found: Mapping[str, LogEvidence | RecordingReport]) -> list[Answer]:
+def _answers(found: Mapping[str, LogEvidence | RecordingReport | DeviceProfile]) -> list[Answer]:
     """The logs of the ranks of one job as one answer, any others each by itself."""
     logs = {path: log for path, log in found.items() if isinstance(log, LogEvidence)}
     job = explain_job(logs)
@@ -59,13 +63,15 @@ def _answers(found: Mapping[str, LogEvidence | RecordingReport]) -> list[Answer]
     return [job, *alone] if job else [*alone]
 
 
-def _read(path: Path, output: Output) -> LogEvidence | RecordingReport:
+def _read(path: Path, output: Output) -> LogEvidence | RecordingReport | DeviceProfile:
     """What one file holds."""
     try:
         if path == STDOUT:
             return read_log(sys.stdin.buffer, "stdin")
         if is_snapshot(path):
             return read_recording(path, output)
+        if is_profile(path):
+            return read_profile(path)
         with path.open("rb") as stream:
             return read_log(stream, path.name)
     except (OSError, EOFError) as error:
@@ -96,6 +102,8 @@ def _publish(answers: list[Answer], to: Destinations, output: Output) -> None:
 def _page(answer: Answer) -> Callable[[Console], None]:
     if isinstance(answer, RecordingReport):
         return partial(render_recording, answer)
+    if isinstance(answer, DeviceProfile):
+        return partial(render_device_profile, answer)
     return partial(render_job, answer) if isinstance(answer, JobReading) else partial(render_reading, answer)
 
 

@@ -6,6 +6,7 @@ import msgspec
 
 from peaksight.records import CommitHistory, Comparison, JobReading, Reading, Report
 from peaksight.records.certificate import Certificate
+from peaksight.records.device_profile import DeviceProfile
 from peaksight.records.encoding import encode_json
 from peaksight.records.recording import RecordingReport
 
@@ -25,7 +26,7 @@ def report_schema() -> str:
     return _indented(msgspec.json.encode(msgspec.json.schema(Report), order="sorted"))
 
 
-def answers_to_json(answers: Sequence[Reading | JobReading | RecordingReport]) -> str:
+def answers_to_json(answers: Sequence[Reading | JobReading | RecordingReport | DeviceProfile]) -> str:
     """What `peaksight read` found in one file as indented JSON that ends in a newline, in several as an array."""
     return _indented(encode_json(answers[0] if len(answers) == 1 else answers))
 
