@@ -322,3 +322,16 @@ def test_a_method_called_eval_looks_at_no_variables():
     first, *_ = births_of(gpu, "aten::tanh")
 
     assert names(gpu, births_of(gpu, "aten::addmm")[1]) == ["output"] and first.died
+
+
+def test_labels_that_are_ignored_are_counted_where_they_arrive():
+    """GIVEN two of six are -100, and others that have none, THEN one row."""
+    labels = torch.tensor([[1, -100, 3], [-100, 5, 6]])
+    with h100() as gpu:
+        labels.to("cuda")
+        torch.arange(6).to("cuda")
+        labels.float().to("cuda")
+    (fact,) = gpu.witness.labels.facts[0]
+
+    assert (fact.count, fact.num_ignored) == (6, 2)
+    assert fact.born == gpu.ledger.births[0].born

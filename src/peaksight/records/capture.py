@@ -11,6 +11,7 @@ from peaksight.records.facts import (
     CheckpointFlagFact,
     FreezeFact,
     Hold,
+    LabelFact,
     ModuleFact,
     OptimizerFact,
     SettingFact,
@@ -297,6 +298,7 @@ class Capture:
     modules: tuple[ModuleFact, ...] = ()
     optimizers: tuple[OptimizerFact, ...] = ()
     batches: tuple[BatchFact, ...] = ()
+    labels: tuple[LabelFact, ...] = ()
     checkpoints: tuple[CheckpointFact, ...] = ()
     checkpoint_flags: tuple[CheckpointFlagFact, ...] = ()
     settings: tuple[SettingFact, ...] = ()

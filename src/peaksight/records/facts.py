@@ -124,6 +124,15 @@ class BatchFact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LabelFact:
+    """Integers that arrived from the host in the block born at `born`: `num_ignored` of `count` are -100."""
+
+    born: int
+    count: int
+    num_ignored: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointFact:
     """A call of torch.utils.checkpoint, in the step `step`.
 

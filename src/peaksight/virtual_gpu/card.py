@@ -11,7 +11,7 @@ from peaksight.allocator.device import DeviceOutOfMemory
 from peaksight.allocator.settings_parser import settings_from_environment
 from peaksight.gpus import Room
 from peaksight.overlays.patches import Patches
-from peaksight.records import Phase, StepPeak
+from peaksight.records import Phase, Role, StepPeak
 from peaksight.virtual_gpu import dynamo, threads, triton_kernels
 from peaksight.virtual_gpu.answers import cuda_answers, data_parallel, memory_answers, torch_answers
 from peaksight.virtual_gpu.approximations import Approximations
@@ -33,7 +33,7 @@ from peaksight.virtual_gpu.memory.at_the_limit import Failures
 from peaksight.virtual_gpu.memory.births import Circumstances, in_words
 from peaksight.virtual_gpu.memory.devices import Devices, allocator_of
 from peaksight.virtual_gpu.memory.ledger import Ledger
-from peaksight.virtual_gpu.memory.roles import COPIES, Roles
+from peaksight.virtual_gpu.memory.roles import COPIES, Roles, is_of_host
 from peaksight.virtual_gpu.ranks import distributed
 from peaksight.virtual_gpu.ranks.world import World
 from peaksight.virtual_gpu.script.other_processes import call_in_forked, refuse_card, refuse_used_card
@@ -198,6 +198,8 @@ class VirtualGpu:
                 birth = self.devices.ledgers[card].born(storage, func.name(), role, module, in_words(tensor))
                 if birth is not None and func in COPIES:
                     birth.copy_of = self._roles.copied_by(args)
+                    if role is Role.INPUT and is_of_host(func, args):
+                        self.witness.arrived(card, birth, args[0])
         elif may_resize(func):
             for card, tensor in device_tensors(func, out, self.made_up):
                 self.devices.ledgers[card].resized(tensor.untyped_storage(), func.name())

@@ -21,17 +21,18 @@ loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten())
 - Compute logits only where a label is: `lm_head(hidden[labels != -100])`. Up to rounding the same.
 
 ## Known misses
-How many positions have a label is not recorded: the estimate is of all of them. A last dimension
+How many positions have a label is known where labels come from the host with -100 for none; else the
+estimate is of all of them. A last dimension
 that a tensor outside of repeated blocks shares by chance is taken for the classes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
 from peaksight.diagnosis.module_blocks import block_of
 from peaksight.diagnosis.rule import NATURAL_SHARE, NOTABLE_SHARE, Answer, Refuted, Rule
 from peaksight.diagnosis.shapes import shape_of
-from peaksight.records import Allocation, Basis, Effect, Finding, Fix, Phase, Role
+from peaksight.records import Allocation, Basis, Effect, Finding, Fix, LabelFact, Phase, Role
 from peaksight.units import format_bytes
 
 LOSSES = {"aten::_log_softmax", "aten::_log_softmax_backward_data"}
@@ -51,10 +52,12 @@ def examine(evidence: Evidence) -> Answer:
     held = [a for a in evidence.live if a in of_run]
     largest = shape_of(max(blocks, key=lambda a: a.allocated_bytes))
     rows, classes = largest.numel // largest.sizes[-1], largest.sizes[-1]
+    labels = _labels_of(evidence, rows)
     return [
         Finding(
             rule=RULE.slug,
-            title=f"Logits of {rows} positions x {classes} classes hold {evidence.share(total_bytes(held))}",
+            title=f"Logits of {rows} positions x {classes} classes hold {evidence.share(total_bytes(held))}"
+            f"{_labelled(labels)}",
             bytes=falls,
             evidence=(*largest_lines(held), f"one tensor of that size is {largest.dtype}{list(largest.sizes)}"),
             fixes=(
@@ -64,11 +67,36 @@ def examine(evidence: Evidence) -> Answer:
                     effect=Effect.ROUNDING,
                     saves_bytes=falls,
                 ),
+                *_fewer(evidence, blocks, labels),
             ),
             basis=Basis.PATTERN,
             at=main_line(held),
         )
     ]
+
+
+def _labels_of(evidence: Evidence, rows: int) -> LabelFact | None:
+    """The labels that arrived last before the peak and are about as many as there are `rows` of logits."""
+    arrived = (label for label in evidence.capture.labels if label.born <= evidence.capture.peak_tick)
+    return next((label for label in reversed(list(arrived)) if rows <= 2 * label.count <= 4 * rows), None)
+
+
+def _labelled(labels: LabelFact | None) -> str:
+    return f"; {labels.count - labels.num_ignored} of {labels.count} have a label" if labels else ""
+
+
+def _fewer(evidence: Evidence, blocks: Sequence[Allocation], labels: LabelFact | None) -> Iterator[Fix]:
+    """Logits for labelled positions only, and what is then left of `blocks`."""
+    if labels is None:
+        return
+    share = 1 - labels.num_ignored / labels.count
+    left = evidence.lifetimes.with_sizes({block: int(block.allocated_bytes * share) for block in blocks})
+    yield Fix(
+        kind="labelled-positions",
+        text="Compute logits only where a label is: lm_head(hidden[labels != -100]).",
+        effect=Effect.ROUNDING,
+        saves_bytes=evidence.peak_bytes - left,
+    )
 
 
 def logits_of(evidence: Evidence) -> Iterator[Allocation]:
@@ -100,4 +128,4 @@ def _rows_and_classes(allocation: Allocation) -> tuple[int, int]:
     return (shape.numel // classes if classes else 0), classes
 
 
-RULE = Rule("logits-unsupervised", examine, large_share=NATURAL_SHARE)
+RULE = Rule("logits-unsupervised", examine, large_share=NATURAL_SHARE, refines=("one-large-tensor",))

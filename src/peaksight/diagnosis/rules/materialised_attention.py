@@ -79,4 +79,4 @@ def _parts(held: list[Allocation], calls: tuple[AttentionCall, ...]) -> tuple[st
     return (f"{told}, {format_bytes(dropout)} are dropout's copies and masks",) if dropout else (told,)
 
 
-RULE = Rule("materialised-attention", examine, large_share=NATURAL_SHARE)
+RULE = Rule("materialised-attention", examine, large_share=NATURAL_SHARE, refines=("one-large-tensor",))

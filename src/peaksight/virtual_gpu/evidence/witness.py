@@ -19,6 +19,7 @@ from peaksight.virtual_gpu.evidence.config_settings import ConfigSettings
 from peaksight.virtual_gpu.evidence.freeze_statements import freeze_facts
 from peaksight.virtual_gpu.evidence.freezing import Freezing
 from peaksight.virtual_gpu.evidence.graphs import Graphs
+from peaksight.virtual_gpu.evidence.labels_seen import LabelsSeen
 from peaksight.virtual_gpu.evidence.modules_seen import ModulesSeen
 from peaksight.virtual_gpu.evidence.names import Named, named_tensors
 from peaksight.virtual_gpu.evidence.optimizers_seen import OptimizersSeen
@@ -45,6 +46,7 @@ class Witness:
         self.modules = ModulesSeen(loop.modules)
         self.optimizers = OptimizersSeen()
         self.batches = BatchesSeen(devices, loop, lines)
+        self.labels = LabelsSeen()
         self.checkpoints = CheckpointsSeen(devices, loop, lines)
         self.checkpoint_flags = CheckpointFlags(self.modules)
         self.passes = PassesSeen(devices, loop, lines)
@@ -91,6 +93,10 @@ class Witness:
         """`loader` is read from its begin; what to call with each batch that it gives."""
         asked = self.batches.asked(loader)
         return lambda batch: self._try(lambda: self.batches.gave(asked, batch))
+
+    def arrived(self, card: int, birth: Birth, tensor: Any) -> None:
+        """A `tensor` of the host was copied to the block of `birth`."""
+        self._try(lambda: self.labels.arrived(card, birth, tensor))
 
     def module_called(self, module: nn.Module, inputs: Any, *, is_root: bool) -> None:
         """`module` is called with `inputs`, from outside of any other if `is_root`."""

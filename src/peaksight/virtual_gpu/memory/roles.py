@@ -16,6 +16,11 @@ aten = torch.ops.aten
 COPIES = {aten.clone.default, aten._to_copy.default, aten.cat.default}
 
 
+def is_of_host(func: Any, args: tuple) -> bool:
+    """Whether `func(*args)` copies a tensor of the host, whose values are real."""
+    return func is aten._to_copy.default and not isinstance(args[0], FakeTensor)
+
+
 class Roles:
     """Tells inputs and copies of parameters from what a model makes."""
 
@@ -31,7 +36,7 @@ class Roles:
         from inputs, as a normalised batch or its noise; a copy of a parameter made there, as an average starts, is
         one more parameter.
         """
-        if func is aten._to_copy.default and not isinstance(args[0], FakeTensor):
+        if is_of_host(func, args):
             return Role.INPUT, ""
         if self._loop.is_running or self._loop.phase not in (Phase.INIT, Phase.FORWARD):
             return Role.UNMARKED, ""

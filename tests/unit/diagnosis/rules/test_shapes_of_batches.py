@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from peaksight.diagnosis.evidence import Evidence
 from peaksight.diagnosis.rules import fragmentation, logits_unsupervised, outlier_batch
-from peaksight.records import BatchFact, Outcome, Phase, Role
+from peaksight.records import BatchFact, LabelFact, Outcome, Phase, Role
 from peaksight.units import GIB, MIB
 from tests.helpers import allocation_of, capture_of, step_of
 
@@ -15,6 +15,37 @@ def test_logits_and_their_copies_go():
 
     assert finding.bytes == 8 * MIB
     assert "32 positions x 32768 classes" in finding.title
+
+
+def test_positions_without_a_label_are_counted():
+    """GIVEN 24 of 32 labels are -100, THEN logits of the other 8 are a quarter."""
+    run = replace(_with_classes(32768), labels=(LabelFact(born=1, count=32, num_ignored=24),))
+    (finding,) = logits_unsupervised.RULE.look(Evidence(run))
+
+    assert finding.title.endswith("; 8 of 32 have a label")
+    assert [(fix.kind, fix.saves_bytes) for fix in finding.fixes] == [
+        ("sliced-loss", 8 * MIB),
+        ("labelled-positions", 6 * MIB),
+    ]
+
+
+def test_labels_of_another_size_say_nothing():
+    """Near miss: they are of a few samples, not of positions."""
+    run = replace(_with_classes(32768), labels=(LabelFact(born=1, count=4, num_ignored=1),))
+    (finding,) = logits_unsupervised.RULE.look(Evidence(run))
+
+    assert "label" not in finding.title
+
+
+def test_a_layer_inside_of_a_block_may_be_as_wide():
+    """Near miss: an MLP of four times the width has as many columns as there are classes."""
+    run = _with_classes(32768)
+    wide = {"tensor": "float32[32, 32768]", "op": "aten::addmm"}
+    inside, outside = (allocation_of(MIB, born=9, module=name, **wide) for name in ("Net.h.1.mlp", "Net.4"))
+    found = set(logits_unsupervised.logits_of(Evidence(replace(run, allocations=(*run.allocations, inside, outside)))))
+
+    assert outside in found
+    assert inside not in found
 
 
 def test_few_classes_are_no_vocabulary():
