@@ -11,6 +11,7 @@ from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 from peaksight.records import Role
+from peaksight.virtual_gpu.ranks.sharding import Chunks
 from peaksight.virtual_gpu.ranks.world import World
 
 from .cards import births_on, by_role, h100, requested, slugs
@@ -131,6 +132,30 @@ def test_fully_shard_keeps_a_share(rank):
 
     for role, expected in ((Role.PARAMETER, 1), (Role.GRADIENT, 1), (Role.OPTIMIZER_STATE, 2)):
         assert abs(by_role(ledger(rank), role) - expected * num_bytes / SIZE) < 64
+
+
+@pytest.mark.parametrize("num_chunks", [1, 3, 4, 7, 12])
+def test_one_chunk_of_many(num_chunks):
+    """As all of them, of which the last may be small or empty."""
+    tensor = torch.arange(20).view(2, 10)
+    expected, chunks = torch.chunk(tensor, num_chunks, dim=1), Chunks(tensor, num_chunks, 1)
+
+    assert [chunks[index].tolist() for index in range(len(expected))] == [chunk.tolist() for chunk in expected]
+    assert all(chunks[index].numel() == 0 for index in range(len(expected), num_chunks))
+
+
+def test_a_sharded_model_is_made_on_the_card(rank):
+    """GIVEN a model on meta that is sharded and then initialised, THEN a share of it is there."""
+    with torch.device("meta"):
+        model = nn.Sequential(nn.Linear(64, 4096), nn.Linear(4096, 64))
+    num_bytes = parameter_bytes(model)
+    fully_shard(model).to_empty(device="cuda")
+    for layer in model:
+        layer.reset_parameters()
+    dropped = nn.functional.dropout(model[0].weight)
+
+    assert dropped.to_local().shape == (1024, 64)
+    assert abs(by_role(ledger(rank), Role.PARAMETER) - num_bytes / SIZE) < 64
 
 
 def test_zero_keeps_a_share_of_optimizer_state(rank):

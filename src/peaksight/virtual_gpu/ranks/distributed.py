@@ -16,6 +16,7 @@ from peaksight.overlays.patches import Patches
 from peaksight.records import Role
 from peaksight.virtual_gpu.memory.births import Birth
 from peaksight.virtual_gpu.memory.devices import Devices
+from peaksight.virtual_gpu.ranks import sharding
 from peaksight.virtual_gpu.ranks.world import World
 from peaksight.virtual_gpu.torch_private import world as groups
 
@@ -34,6 +35,7 @@ def install(patches: Patches, devices: Devices, world: World, note: Note) -> Non
     if dist.is_available():
         _make_groups(patches, world, note)
         _keep_stores_in_process(patches)
+        sharding.install(patches)
         _follow_data_parallel(patches, devices, note)
         patches.callback(_leave_groups)
         patches.set(sys, "excepthook", sys.excepthook)  # a group puts its rank in front of tracebacks

@@ -1,0 +1,51 @@
+"""Sharded tensors on the virtual GPU: DTensors draw no random numbers, and of a thousand shards one is made."""
+
+from contextlib import nullcontext
+from types import ModuleType
+
+import torch
+
+from peaksight.overlays.late_imports import change_modules
+from peaksight.overlays.patches import Patches
+
+
+def install(patches: Patches) -> None:
+    """Help DTensor and FSDP2 until `patches` is left; a release that has not these names goes without."""
+
+    def draw_nothing(module: ModuleType) -> None:
+        tracker = module.OffsetBasedRNGTracker
+        patches.set(tracker, "_get_device_state", lambda tracker: torch.zeros(16, dtype=torch.uint8))
+        patches.set(tracker, "_distribute_region", lambda *args, **kwargs: nullcontext())
+        patches.set(module, "_rng_tracker", None)
+
+    def chunk_lazily(module: ModuleType) -> None:
+        if hasattr(module, "_chunk_with_empty"):
+            patches.set(module, "_chunk_with_empty", Chunks)
+
+    change_modules(
+        patches,
+        {
+            "torch.distributed.tensor._random": draw_nothing,
+            "torch.distributed.fsdp._fully_shard._fsdp_param": chunk_lazily,
+        },
+    )
+
+
+class Chunks:
+    """What `torch.chunk(tensor, num_chunks, dim)` returns, with empty ones at the end, each made when it is asked for.
+
+    FSDP2 asks for the one of its rank and for the first.
+    """
+
+    def __init__(self, tensor: torch.Tensor, num_chunks: int, dim: int) -> None:
+        """As `_chunk_with_empty` of FSDP2."""
+        self._tensor, self._dim = tensor, dim
+        self._length = tensor.size(dim)
+        self._size = -(-self._length // num_chunks)
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        """One of them, a view unless it is empty."""
+        start = index * self._size
+        if start >= self._length > 0:
+            return self._tensor.new_empty(0)
+        return self._tensor.narrow(self._dim, start, min(self._size, self._length - start))
