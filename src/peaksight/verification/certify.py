@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from peaksight.records.certificate import Certificate, Invariant, Judged, TensorDifference, Verdict
-from peaksight.verification import answers, summary
+from peaksight.verification import answers, outcome, summary
 from peaksight.verification.distances import differences
 from peaksight.verification.invariants import draws, invariants, mechanisms
 from peaksight.verification.judging import is_bitwise, judge
@@ -57,10 +57,10 @@ def certify(plan: Plan) -> Certificate:
         noise=decision.noise,
         reasons=decision.reasons,
         notes=summary.notes(plan),
-        worst=summary.worst(judge(found)),
+        worst=outcome.worst(judge(found)),
         loss=summary.loss(plan),
-        blocks=summary.blocks(found, caught),
-        smallest_caught=summary.largest(caught),
+        blocks=outcome.blocks(found, caught),
+        smallest_caught=outcome.largest(caught),
         noise_floor=summary.noise_floor(plan),
         invariants=facts,
         mechanisms=mechanisms(plan.original.ranks, plan.changed.ranks),
@@ -107,7 +107,7 @@ def _decide(plan: Plan, found: Sequence[TensorDifference], missing: Sequence[str
         noise = mask_noise(plan, found)
     if noise.found:
         return Decision(verdict="noise", reasons=noise.reasons, noise=noise.found)
-    return Decision(verdict="different", reasons=(summary.beyond(judged), *noise.reasons))
+    return Decision(verdict="different", reasons=(outcome.beyond(judged), *noise.reasons))
 
 
 def _held_to(facts: Sequence[Invariant], decision: Decision) -> Decision:
@@ -115,7 +115,7 @@ def _held_to(facts: Sequence[Invariant], decision: Decision) -> Decision:
     broken = [each for each in facts if not each.same and each.decides]
     if not broken:
         return decision
-    reasons = tuple(summary.broken(each) for each in summary.first_of_each(broken))
+    reasons = tuple(outcome.broken(each) for each in outcome.first_of_each(broken))
     own = decision.reasons if decision.verdict == "different" else ()
     return Decision(verdict="different", reasons=reasons + own)
 

@@ -1,47 +1,13 @@
 """The parts of a certificate that say what was found, in words and in few numbers."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from math import isfinite
 
-from peaksight.records.certificate import BlockDifference, Invariant, Judged, LossDifference, TensorDifference, Worst
-from peaksight.verification.blocks import block_of
+from peaksight.records.certificate import Judged, LossDifference, TensorDifference
 from peaksight.verification.distances import Runs, differences, match_of
 from peaksight.verification.invariants import losses_of, same_samples
+from peaksight.verification.outcome import finite
 from peaksight.verification.plan import Plan
-
-
-def worst(judged: Sequence[Judged]) -> Worst | None:
-    """The tensor that is furthest off, in the first step in which one is too far; None where nothing differs.
-
-    An error shows in the gradients first: later steps, and what is made of the gradients, only repeat it.
-    """
-    differing = [each for each in judged if not each.tensor.bitwise]
-    if not differing:
-        return None
-    too_far = [each for each in differing if each.excess > 1]
-    first = min((each.tensor.step for each in too_far), default=0)
-    candidates = [each for each in too_far if each.tensor.step == first] or differing
-    gradients = [each for each in candidates if each.tensor.kind == "gradient"]
-    return _worst(max(gradients or candidates, key=lambda each: (each.excess, each.tensor.relative)))
-
-
-def _worst(each: Judged) -> Worst:
-    tensor = each.tensor
-    return Worst(
-        kind=tensor.kind,
-        name=tensor.name,
-        block=block_of(tensor.name),
-        step=tensor.step,
-        rank=tensor.rank,
-        relative=finite(tensor.relative),
-        tolerance=finite(each.tolerance / tensor.norm if tensor.norm else 0.0),
-        excess=finite(each.excess),
-    )
-
-
-def finite(value: float) -> float | None:
-    """`value`, None for what JSON has no number for."""
-    return value if isfinite(value) else None
 
 
 def loss(plan: Plan) -> LossDifference | None:
@@ -51,25 +17,6 @@ def loss(plan: Plan) -> LossDifference | None:
         return None
     number = max(range(len(pairs)), key=lambda each: abs(pairs[each][0] - pairs[each][1]))
     return LossDifference(step=number + 1, original=finite(pairs[number][0]), changed=finite(pairs[number][1]))
-
-
-def blocks(found: Sequence[TensorDifference], caught: Mapping[str, float | None]) -> tuple[BlockDifference, ...]:
-    """The gradients by block, in the order of the model."""
-    largest: dict[str, float] = {}
-    for each in found:
-        if each.kind == "gradient":
-            block = block_of(each.name)
-            largest[block] = max(largest.get(block, 0.0), each.relative)
-    return tuple(
-        BlockDifference(block=block, relative=finite(value), smallest_caught=caught.get(block))
-        for block, value in largest.items()
-    )
-
-
-def largest(caught: Mapping[str, float | None]) -> float | None:
-    """The error that is caught in whatever block it is; None where in one none is."""
-    values = list(caught.values())
-    return max((value for value in values if value is not None), default=None) if None not in values else None
 
 
 def noise_floor(plan: Plan) -> float:
@@ -141,22 +88,3 @@ def within(plan: Plan, judged: Sequence[Judged]) -> str:
     excess = max(each.excess for each in judged)
     how = "one rounding of its weights" if plan.exact is None else "its distance from float64"
     return f"no tensor differs by more than the original's own rounding, judged by {how}: at most {excess:.1g} of it"
-
-
-def beyond(judged: Sequence[Judged]) -> str:
-    """Why it is more than rounding."""
-    found = worst(judged)
-    assert found is not None
-    what = "is not finite" if found.relative is None else f"differs by {found.relative:.1e} of its norm"
-    return f"the {found.kind} of {found.name} {what} in step {found.step}; rounding explains {found.tolerance or 0:.1e}"
-
-
-def broken(invariant: Invariant) -> str:
-    """One sentence about what is not the same."""
-    where = f" in step {invariant.step}" if invariant.step else ""
-    return f"{invariant.name}{where}: {invariant.original} in the original, {invariant.changed} in the changed run"
-
-
-def first_of_each(facts: Iterable[Invariant]) -> list[Invariant]:
-    """The first one of each name."""
-    return list({each.name: each for each in reversed(list(facts))}.values())[::-1]
