@@ -8,7 +8,7 @@ from peaksight.diagnosis.catalog import all_rules
 from peaksight.diagnosis.evidence import Evidence
 from peaksight.diagnosis.rule import LARGE_SHARE
 from peaksight.gpus import Room
-from peaksight.records import Capture, Examined, Finding, Outcome, Report
+from peaksight.records import Capture, Effect, Examined, Finding, Outcome, Report
 from peaksight.units import format_bytes
 
 # A finding of which a more exact one explains this part is not shown beside it.
@@ -40,15 +40,11 @@ def examine(capture: Capture, report: Report | None = None) -> tuple[tuple[Findi
 
 
 def _refinement(finding: Finding, found: Sequence[Finding]) -> Finding | None:
-    """The finding that says more exactly what `finding` says."""
-    return next(
-        (
-            other
-            for other in found
-            if finding.rule in all_rules()[other.rule].refines and other.bytes >= REFINED_SHARE * finding.bytes > 0
-        ),
-        None,
-    )
+    """The finding that says more exactly what `finding` says, the largest where it takes several."""
+    better = [other for other in found if finding.rule in all_rules()[other.rule].refines]
+    if not finding.bytes or sum(other.bytes for other in better) < REFINED_SHARE * finding.bytes:
+        return None
+    return max(better, key=lambda other: other.bytes)
 
 
 def _explained(finding: Finding, better: Finding) -> Examined:
@@ -65,7 +61,8 @@ def _fails_for_pieces(report: Report) -> bool:
 def _rank(finding: Finding, evidence: Evidence, is_in_pieces: bool) -> tuple[int, int, str]:
     """The order of findings: by their kind, and those of one kind by size.
 
-    What was asked for and does not happen counts for what it would save if it did.
+    What was asked for and does not happen counts for what it would save if it did, or comes first where the training
+    itself is another without it.
     """
     gain = max([finding.bytes, *(fix.saves_bytes or 0 for fix in finding.fixes)])
     return _kind(finding, gain, evidence, is_in_pieces), -gain, finding.rule
@@ -77,5 +74,6 @@ def _kind(finding: Finding, gain: int, evidence: Evidence, is_in_pieces: bool) -
     if rule.of_reserved:
         return 0 if is_in_pieces else 3 if evidence.reserved.is_of_steps else 5
     if finding.without_effect:
-        return 1 if gain >= LARGE_SHARE * evidence.peak_bytes else 6
+        changes_training = any(fix.effect is Effect.MODEL for fix in finding.fixes)
+        return 1 if changes_training or gain >= LARGE_SHARE * evidence.peak_bytes else 6
     return 4 if rule.is_general or gain < rule.large_share * evidence.peak_bytes else 2

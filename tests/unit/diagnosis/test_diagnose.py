@@ -1,12 +1,14 @@
 """The order of findings, and what every rule's text must have."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
+from peaksight.diagnosis import diagnose
 from peaksight.diagnosis.catalog import all_rules, every_rule, text_of, title_of
 from peaksight.diagnosis.diagnose import examine
-from peaksight.records import Outcome, Phase, Role
+from peaksight.records import Basis, Effect, Finding, Fix, Outcome, Phase, Role
 from peaksight.units import MIB
 from tests.helpers import allocation_of, capture_of, step_of
 
@@ -54,3 +56,57 @@ def test_what_is_looked_for_is_found_or_told():
     assert {each.rule for each in examined} | {each.rule for each in findings} == set(all_rules())
     assert all(each.why for each in examined)
     assert {each.outcome for each in examined} <= set(Outcome)
+
+
+def finding_of(rule, num_bytes, *fixes, without_effect=False):
+    """What a rule might say; `fixes` are pairs of an effect and the bytes that it would save."""
+    return Finding(
+        rule=rule,
+        title="",
+        bytes=num_bytes,
+        evidence=(),
+        fixes=tuple(Fix(kind="", text="", effect=effect, saves_bytes=saved) for effect, saved in fixes),
+        basis=Basis.PATTERN,
+        without_effect=without_effect,
+    )
+
+
+def test_the_order_of_findings(monkeypatch):
+    """What is done in vain, what is special and large, what every run has, reserved bytes, what matters little."""
+    found = [
+        finding_of("empty-cache-no-effect", 0, (Effect.BITWISE, 0), without_effect=True),
+        finding_of("fragmentation", 90 * MIB),
+        finding_of("logits-unsupervised", 20 * MIB),  # large for another rule, but not for one of what every model has
+        finding_of("activations", 60 * MIB),
+        finding_of("graph-kept", 20 * MIB),
+        finding_of("interval-after-work", 0, (Effect.BITWISE, 30 * MIB), without_effect=True),
+        finding_of("freeze-filter", 0, (Effect.MODEL, None), without_effect=True),
+    ]
+    answers = {finding.rule: [finding] for finding in found}
+    rules = {slug: replace(all_rules()[slug], examine=lambda _, slug=slug: answers[slug], needs=()) for slug in answers}
+    monkeypatch.setattr(diagnose, "all_rules", lambda: rules)
+    findings, _ = examine(capture_of(allocation_of(100 * MIB, born=1)))
+
+    assert [finding.rule for finding in findings] == [
+        "interval-after-work",
+        "freeze-filter",
+        "graph-kept",
+        "activations",
+        "logits-unsupervised",
+        "fragmentation",
+        "empty-cache-no-effect",
+    ]
+
+
+def test_several_exact_findings_are_one_that_is_not(monkeypatch):
+    """GIVEN the cache and other outputs are what of a graph is kept, THEN the graph is not told beside them."""
+    found = {"graph-kept": 10 * MIB, "kv-cache-in-training": 6 * MIB, "outputs-kept": 3 * MIB}
+    rules = {
+        slug: replace(all_rules()[slug], examine=lambda _, slug=slug: [finding_of(slug, found[slug])], needs=())
+        for slug in found
+    }
+    monkeypatch.setattr(diagnose, "all_rules", lambda: rules)
+    findings, (refuted,) = examine(capture_of(allocation_of(100 * MIB, born=1)))
+
+    assert [finding.rule for finding in findings] == ["kv-cache-in-training", "outputs-kept"]
+    assert refuted.why == "the 10.00 MiB that it would claim are those of kv-cache-in-training"

@@ -1,9 +1,9 @@
 """# An evaluation collects its results on the card
 
 ## What it finds
-Blocks made in an evaluation, with a model in eval mode, that are still there when later batches of it
-are: predictions, labels or losses in a list, the state of a metric that keeps every sample, or a
-tensor that is concatenated anew for every batch.
+Blocks made in an evaluation, with a model in eval mode or without autograd, that are still there when
+later batches of it are: predictions, labels or losses in a list, the state of a metric that keeps every
+sample, or a tensor that is concatenated anew for every batch.
 
 ## Why it costs memory
 What a batch leaves is multiplied by their number, which grows with the validation set and not with
@@ -72,16 +72,20 @@ def examine(evidence: Evidence) -> Answer:
 
 
 def _evaluations(evidence: Evidence) -> Iterator[tuple[Sequence[CallFact], int]]:
-    """Calls of models in eval mode with none in training between, and the tick at which the next of these begins.
+    """Calls of models in eval mode or without autograd, and the tick at which the next one in training begins.
 
     What recorded calls save is another cause.
     """
-    runs = [(training, list(calls)) for training, calls in groupby(evidence.capture.passes, key=lambda c: c.training)]
+    runs = [(is_training, list(calls)) for is_training, calls in groupby(evidence.capture.passes, key=_is_training)]
     last = max((allocation.born for allocation in evidence.capture.allocations), default=0) + 1
     ends = [*(calls[0].first_tick for _, calls in runs[1:]), last]
-    for (training, calls), end in zip(runs, ends, strict=False):
-        if not training and len(calls) >= MIN_BATCHES:
+    for (is_training, calls), end in zip(runs, ends, strict=False):
+        if not is_training and len(calls) >= MIN_BATCHES:
             yield calls, end
+
+
+def _is_training(call: CallFact) -> bool:
+    return call.training and call.recorded
 
 
 def _collected(evidence: Evidence, calls: Sequence[CallFact], end: int) -> dict[Allocation, int]:

@@ -88,4 +88,4 @@ def _fix(saved: int) -> Fix:
     )
 
 
-RULE = Rule("kv-cache-in-training", examine, needs=(Need.OBSERVED, Need.BACKWARD))
+RULE = Rule("kv-cache-in-training", examine, needs=(Need.OBSERVED, Need.BACKWARD), refines=("graph-kept",))

@@ -26,7 +26,9 @@ It tells what is large, not whether it is needed. Attention scores and logits ha
 from collections import defaultdict
 
 from peaksight.diagnosis.evidence import Evidence, total_bytes
+from peaksight.diagnosis.input_dependent import saved_in_own_step
 from peaksight.diagnosis.rule import Answer, Refuted, Rule
+from peaksight.diagnosis.rules.activations import DOMINATING_SHARE
 from peaksight.records import Allocation, Basis, Category, Effect, Finding, Fix
 from peaksight.units import format_bytes
 
@@ -43,6 +45,10 @@ def examine(evidence: Evidence) -> Answer:
         return Refuted(
             f"large blocks of one shape that are no state of the model have {format_bytes(total_bytes(largest))}"
         )
+    if (saved := _saved_at_peak(evidence)) >= DOMINATING_SHARE * evidence.peak_bytes and not _stands_out(
+        evidence, largest
+    ):
+        return Refuted(f"activations hold {evidence.share(saved)}, and no block stands out among them")
     same = [a for a in evidence.capture.allocations if a.tensor == largest[0].tensor and _is_of_training(evidence, a)]
     saved = evidence.saved_without(same)
     return [
@@ -72,6 +78,15 @@ def _largest(evidence: Evidence) -> list[Allocation]:
         if is_large and _is_of_training(evidence, allocation):
             groups[allocation.tensor].append(allocation)
     return max(groups.values(), key=total_bytes, default=[])
+
+
+def _saved_at_peak(evidence: Evidence) -> int:
+    step = evidence.peak_step
+    return total_bytes(a for a in evidence.live if a.step == step and saved_in_own_step(evidence, a))
+
+
+def _stands_out(evidence: Evidence, blocks: list[Allocation]) -> bool:
+    return max(allocation.allocated_bytes for allocation in blocks) >= LARGE_PART * evidence.peak_bytes
 
 
 def _is_of_training(evidence: Evidence, allocation: Allocation) -> bool:

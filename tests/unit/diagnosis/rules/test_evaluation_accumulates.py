@@ -47,4 +47,13 @@ def test_what_dies_with_the_next_batch_is_not_collected():
 
 def test_training_is_no_evaluation():
     """Whatever it keeps."""
-    assert look(lambda batch, tick: [(8 * MIB, {"born": tick})], training=True).outcome is Outcome.REFUTED
+    answer = look(lambda batch, tick: [(8 * MIB, {"born": tick})], training=True, recorded=True)
+
+    assert answer.outcome is Outcome.REFUTED
+
+
+def test_without_autograd_a_model_in_training_mode_is_evaluated():
+    """GIVEN somebody forgot eval()."""
+    (finding,) = look(lambda batch, tick: [(8 * MIB, {"born": tick})], training=True, recorded=False)
+
+    assert finding.bytes == 32 * MIB
