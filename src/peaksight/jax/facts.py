@@ -14,7 +14,7 @@ from peaksight.jax.readers import readers_of
 from peaksight.jax.scans import scans_of
 from peaksight.jax.source_lines import line_of, own_file_of
 from peaksight.jax.what_if import Program, frozen_of, what_ifs
-from peaksight.records.jax_program import ArgumentFact, ConstantFact, JaxProgram, PoolFact, RematFact
+from peaksight.records.jax_program import ArgumentFact, ConstantFact, JaxProgram, PoolFact, RematFact, RematPolicy
 
 
 def program_of(
@@ -24,8 +24,9 @@ def program_of(
     paths: Sequence[str] = (),
     name: str = "",
     pool: PoolFact | None = None,
+    policies: Sequence[RematPolicy] = (),
 ) -> JaxProgram:
-    """What rules may know of `closed`; the arguments are as in `liveness`."""
+    """What rules may know of `closed`; the arguments are as in `liveness`, `policies` as of `remat_policies`."""
     program = Program(
         closed, tuple(donated) or (False,) * len(closed.jaxpr.invars), tuple(paths) or argument_paths(closed)
     )
@@ -47,6 +48,7 @@ def program_of(
         what_ifs=tuple(what_ifs(program, remats)),
         freezes=freeze_mentions(_own_files(closed.jaxpr)),
         pool=pool,
+        policies=tuple(policies),
     )
 
 

@@ -118,6 +118,15 @@ class WhatIf:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RematPolicy:
+    """The program with one of `jax.checkpoint_policies`: its peak, and what it multiplies, recomputation included."""
+
+    policy: str
+    peak_bytes: int
+    flops: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FreezeMention:
     """A line of the user's code that speaks of freezing: `text` is its source."""
 
@@ -157,6 +166,7 @@ class JaxProgram:
     what_ifs: tuple[WhatIf, ...] = ()
     freezes: tuple[FreezeMention, ...] = ()
     pool: PoolFact | None = None
+    policies: tuple[RematPolicy, ...] = ()
 
     def with_change(self, change: Change) -> tuple[WhatIf, ...]:
         """What was simulated with `change`."""

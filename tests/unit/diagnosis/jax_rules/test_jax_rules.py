@@ -15,6 +15,7 @@ from peaksight.records.jax_program import (
     JaxProgram,
     PoolFact,
     RematFact,
+    RematPolicy,
     ScanFact,
     WhatIf,
 )
@@ -162,3 +163,20 @@ def test_a_card_that_others_use():
     assert "MEM_FRACTION=0.48" in finding.fixes[0].text
     assert isinstance(look("jax-preallocation", pool=replace(pool, preallocates=False)), Examined)
     assert isinstance(look("jax-preallocation", pool=replace(pool, others_bytes=GIB)), Examined)
+
+
+def test_policies_of_checkpoint():
+    """Those that need less, by what they add to the arithmetic."""
+    policies = [
+        RematPolicy(policy="nothing_saveable", peak_bytes=4 * GIB, flops=400),
+        RematPolicy(policy="dots_saveable", peak_bytes=6 * GIB, flops=300),
+        RematPolicy(policy="as written", peak_bytes=10 * GIB, flops=300),
+        RematPolicy(policy="everything_saveable", peak_bytes=10 * GIB, flops=300),
+    ]
+    (finding,) = look("jax-remat-policy", policies=tuple(policies))
+
+    assert 6 * GIB == finding.bytes
+    assert ["policy-dots-saveable", "policy-nothing-saveable"] == [fix.kind for fix in finding.fixes]
+    assert "no more arithmetic" in finding.fixes[0].text
+    assert "33 % more arithmetic" in finding.fixes[1].text
+    assert isinstance(look("jax-remat-policy", policies=tuple(policies[2:])), Examined)
