@@ -7,6 +7,8 @@ from peaksight.cli import peaksight
 FLAGS = {
     "run": "--gpu --gpus --memory --reserved-by-others --ranks --rank --torch --steps --worst-batch --plan --save"
     " --json --html --force --all -m",
+    "fix": "--gpu --gpus --memory --reserved-by-others --ranks --rank --torch --steps --worst-batch --class --head-room"
+    " --candidates --apply --json --force -m",
     "compare": "--gpu --gpus --memory --reserved-by-others --ranks --rank --torch --steps --worst-batch --each-commit "
     "-m --json --html --force",
     "verify": "--against --with --steps --timeout --json --force -m",

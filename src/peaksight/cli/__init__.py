@@ -9,6 +9,7 @@ import click
 from peaksight import __version__
 from peaksight.cli.compare import compare
 from peaksight.cli.explain import explain
+from peaksight.cli.fix import fix
 from peaksight.cli.gpus import gpus
 from peaksight.cli.planned import planned
 from peaksight.cli.read import read
@@ -27,7 +28,7 @@ def peaksight() -> None:
     """See the memory peak of a PyTorch training run before the GPU does."""
 
 
-for command in (run, compare, verify, read, report, explain, replay, gpus, planned):
+for command in (run, fix, compare, verify, read, report, explain, replay, gpus, planned):
     peaksight.add_command(command)
 
 

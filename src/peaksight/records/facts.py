@@ -32,8 +32,9 @@ class CallFact:
     """A call of a module with parameters from outside of any other, as it returned: a pass through a model.
 
     `module` is its path, `training` its mode, `recorded` whether autograd recorded and a parameter of it
-    needs a gradient; `input_needs_grad` tells whether a tensor that it was given does. Its first allocation or free is
-    at `first_tick` or later, its last at `last_tick`.
+    needs a gradient; `input_needs_grad` tells whether a tensor that it was given does, `rows` is the first size of the
+    first of them: how many samples it saw, 0 without a tensor. Its first allocation or free is at `first_tick` or
+    later, its last at `last_tick`.
     """
 
     step: int
@@ -43,6 +44,7 @@ class CallFact:
     first_tick: int
     last_tick: int
     input_needs_grad: bool = False
+    rows: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

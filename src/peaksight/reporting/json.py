@@ -8,6 +8,7 @@ from peaksight.records import CommitHistory, Comparison, JobReading, Reading, Re
 from peaksight.records.certificate import Certificate
 from peaksight.records.device_profile import DeviceProfile
 from peaksight.records.encoding import encode_json
+from peaksight.records.proposals import FixReport
 from peaksight.records.recording import RecordingReport
 
 
@@ -64,6 +65,16 @@ def recording_schema() -> str:
 def certificate_to_json(certificate: Certificate) -> str:
     """`certificate` as indented JSON that ends in a newline; what is not finite is null."""
     return _indented(encode_json(certificate))
+
+
+def fix_to_json(found: FixReport) -> str:
+    """What `fix` found as indented JSON that ends in a newline."""
+    return _indented(encode_json(found))
+
+
+def fix_schema() -> str:
+    """The JSON schema of what `fix` finds, as published in docs/fix.schema.json."""
+    return _indented(msgspec.json.encode(msgspec.json.schema(FixReport), order="sorted"))
 
 
 def certificate_schema() -> str:

@@ -24,6 +24,7 @@ class PassesSeen:
         self._devices, self._loop, self._lines = devices, loop, lines
         self._call_began: tuple[int, ...] = ()
         self._input_needs_grad = False
+        self._rows = 0
         self._num_backwards = 0
         self.calls: dict[int, list[CallFact]] = defaultdict(list)
         self.backwards: dict[int, list[BackwardFact]] = defaultdict(list)
@@ -32,8 +33,9 @@ class PassesSeen:
     def call_begins(self, inputs: Any) -> None:
         """A module is called with `inputs` from outside of any other."""
         self._call_began = self._ticks()
-        tensors = (leaf for leaf in tree_leaves(inputs) if isinstance(leaf, torch.Tensor))
+        tensors = [leaf for leaf in tree_leaves(inputs) if isinstance(leaf, torch.Tensor)]
         self._input_needs_grad = any(tensor.requires_grad for tensor in tensors)
+        self._rows = next((int(tensor.shape[0]) for tensor in tensors if tensor.dim()), 0)
 
     def call_ends(self, module: nn.Module) -> None:
         """`module` has returned, called from outside of any other; one without parameters is no model.
@@ -53,6 +55,7 @@ class PassesSeen:
                     input_needs_grad=self._input_needs_grad,
                     first_tick=first + 1,
                     last_tick=last,
+                    rows=self._rows,
                 )
             )
 

@@ -1,0 +1,170 @@
+"""`peaksight fix`: the fastest plan that fits."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from peaksight.cli.output import Output
+from peaksight.cli.publish import FILE, STDOUT, Destinations, json_options, write_file
+from peaksight.cli.script_words import script_command
+from peaksight.cli.simulation_options import SimulationOptions, simulation_options
+from peaksight.diagnosis.diagnose import explained_report
+from peaksight.errors import ScriptError
+from peaksight.planning.answer import Question, answer
+from peaksight.planning.outcomes import outcome_of
+from peaksight.planning.situation import Situation
+from peaksight.records import Capture, ScriptCommand
+from peaksight.records.findings import Effect
+from peaksight.records.plan_file import write_plan
+from peaksight.records.proposals import Candidate, FixReport, Outcome
+from peaksight.reporting.json import fix_to_json
+from peaksight.reporting.plans import render_fix
+from peaksight.virtual_gpu.garbage import collect_rarely
+
+A_PLAN_FITS, NONE_FITS = 0, 1
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@simulation_options
+@click.option(
+    "--class",
+    "allowed",
+    type=click.Choice([each.value for each in Effect]),
+    default=Effect.ROUNDING.value,
+    show_default=True,
+    help="The most that a plan may change of the training.",
+)
+@click.option(
+    "--head-room",
+    type=click.FloatRange(0, 50),
+    default=5.0,
+    show_default=True,
+    metavar="PERCENT",
+    help="How much of the card's usable memory a plan has to leave.",
+)
+@click.option(
+    "--candidates",
+    type=click.IntRange(min=1),
+    default=40,
+    show_default=True,
+    metavar="N",
+    help="How many plans to simulate at most.",
+)
+@click.option("--apply", "plan", type=FILE, metavar="FILE", help="Write the plan that fits, for `run --plan FILE`.")
+@json_options
+@click.option("-m", "is_module", is_flag=True, help="SCRIPT is a module, as in `python -m`.")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
+def fix(
+    words: tuple[str, ...],
+    is_module: bool,
+    allowed: str,
+    head_room: float,
+    candidates: int,
+    plan: Path | None,
+    **options: Any,
+) -> int:
+    """Search for the fastest plan with which SCRIPT fits, and still trains the same.
+
+    Every plan is simulated before it is shown. The exit code is 0 if one fits, 1 if none does, 2 without an answer.
+    """
+    simulation = SimulationOptions.taken_from(options)
+    to, output = Destinations(**options, save=plan), Output()
+    to.check()
+    command = script_command(words, is_module=is_module)
+    found = _answer(command, simulation, Effect(allowed), head_room, candidates, output)
+    _publish(found, to, output)
+    return A_PLAN_FITS if found.best else NONE_FITS
+
+
+def _answer(
+    command: ScriptCommand,
+    options: SimulationOptions,
+    allowed: Effect,
+    head_room: float,
+    budget: int,
+    output: Output,
+) -> FixReport:
+    """Simulate the run as it is, then candidates in parallel; torch is imported in other processes only."""
+    collect_rarely()
+    from peaksight.virtual_gpu.pool import Pool
+
+    room = options.room
+    limit_bytes = round(room.usable_bytes * (1 - head_room / 100))
+    how = {"num_gpus": options.gpus, "device_rules": options.torch, "max_steps": options.steps}
+    how |= {"worst_batch": options.worst_batch}
+    captures = _original(command, options, how, output)
+    summarise = partial(outcome_of, limit_bytes=limit_bytes)
+    with Pool(room, summarise, _failed) as pool:
+        simulate = partial(_simulate, pool=pool, command=command, how=how, output=output)
+        return answer(
+            Question(
+                situation=_situation(command, options, captures, allowed),
+                original=summarise(captures),
+                limit_bytes=limit_bytes,
+                simulate=simulate,
+                budget=budget,
+                width=pool.workers,
+            )
+        )
+
+
+def _original(
+    command: ScriptCommand, options: SimulationOptions, how: dict[str, Any], output: Output
+) -> tuple[Capture, ...]:
+    from peaksight.virtual_gpu import simulate_elsewhere
+
+    output.say("simulating the run as it is")
+    captures = simulate_elsewhere(command, options.room, max_failures=0, **how)
+    if captures is None or not any(any(step.complete for step in capture.steps) for capture in captures):
+        raise ScriptError(
+            "No plan: the run as it is has no answer yet. See what `peaksight run` says of it, and mend that first.",
+            slug="no-original",
+        )
+    return captures
+
+
+def _situation(
+    command: ScriptCommand, options: SimulationOptions, captures: Sequence[Capture], allowed: Effect
+) -> Situation:
+    fullest = max(captures, key=lambda each: each.peak_reserved_bytes)
+    report = explained_report(captures, options.room)
+    return Situation(command=command, room=options.room, capture=fullest, report=report, allowed=allowed)
+
+
+def _failed(why: str) -> Outcome:
+    return Outcome(error=f"the script fails with it: {why}")
+
+
+def _simulate(
+    candidates: Sequence[Candidate], *, pool: Any, command: ScriptCommand, how: dict[str, Any], output: Output
+) -> Iterator[Outcome]:
+    from peaksight.virtual_gpu.pool import Simulation
+
+    simulations = [
+        Simulation(
+            command=command if each.arguments is None else replace(command, args=each.arguments),
+            options={**how, "changes": each.changes},
+        )
+        for each in candidates
+    ]
+    outcomes: Iterable[Outcome] = pool.run(simulations)
+    for candidate, outcome in zip(candidates, outcomes, strict=True):
+        output.say(f"tried: {candidate.title}")
+        yield outcome
+
+
+def _publish(found: FixReport, to: Destinations, output: Output) -> None:
+    plan = found.plan
+    if to.save and plan is not None:
+        write_file(to.save, lambda path: write_plan(path, plan), output)
+    text = fix_to_json(found)
+    if to.json == STDOUT:
+        output.print(text)
+        return
+    output.draw(lambda console: render_fix(found, console))
+    if to.json:
+        write_file(to.json, lambda path: path.write_text(text, encoding="utf-8"), output)

@@ -1,0 +1,135 @@
+"""The answer of `fix`: the search, and what is told about its winner."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from peaksight import __version__
+from peaksight.planning.catalog import FIXES
+from peaksight.planning.combining import NOTHING, joined
+from peaksight.planning.judgement import judged
+from peaksight.planning.kind import Proposal
+from peaksight.planning.risks import risks_of
+from peaksight.planning.search import Search, Simulate
+from peaksight.planning.situation import Situation
+from peaksight.records.plan import Expectation, Plan
+from peaksight.records.plan_file import digest_of_script
+from peaksight.records.proposals import Candidate, FixReport, NotApplied, Outcome, Part, Tried
+
+_NUM_SHOWN = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is asked: a `situation`, whose simulation came to `original`, and how much a plan may reserve."""
+
+    situation: Situation
+    original: Outcome
+    limit_bytes: int
+    simulate: Simulate
+    budget: int
+    width: int
+
+
+def answer(question: Question) -> FixReport:
+    """Search, and tell what was found."""
+    started = time.perf_counter()
+    situation = question.situation
+    proposals = proposals_for(situation)
+    search = Search(
+        simulate=question.simulate,
+        original=question.original,
+        limit_bytes=question.limit_bytes,
+        allowed=situation.allowed,
+        budget=question.budget,
+        width=question.width,
+    )
+    original = judged(NOTHING, question.original, question.original, question.limit_bytes)
+    if not original.fits:
+        search.run([each for each in proposals if isinstance(each, Candidate)])
+    fitting = [original] if original.fits else search.fitting
+    best = fitting[0] if fitting else None
+    return FixReport(
+        argv=situation.command.argv,
+        gpu=situation.room.card.name,
+        torch=situation.capture.versions.device_rules,
+        usable_bytes=situation.room.usable_bytes,
+        limit_bytes=question.limit_bytes,
+        allowed=situation.allowed,
+        original=original,
+        best=best,
+        smallest=search.nearest,
+        runners_up=tuple(fitting[1 : 1 + _NUM_SHOWN]),
+        next_plans=_with_more_room(fitting),
+        parts=_parts(question, search, best),
+        tried=(*search.alone, *(each for each in search.plans if each not in search.alone)),
+        not_applied=tuple(each for each in proposals if isinstance(each, NotApplied)),
+        risks=risks_of(situation, best.outcome if best else question.original),
+        plan=plan_of(question, best) if best else None,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def proposals_for(situation: Situation) -> list[Proposal]:
+    """What every kind of fix proposes."""
+    return list(chain.from_iterable(fix.propose(situation) for fix in FIXES))
+
+
+def _with_more_room(fitting: Sequence[Tried]) -> tuple[Tried, ...]:
+    """Of the plans that fit, for when the first proves too large: each the fastest with still more room."""
+    found: list[Tried] = []
+    least = fitting[0].outcome.reserved_bytes if fitting else 0
+    for each in fitting[1:]:
+        if each.outcome.reserved_bytes < least:
+            found.append(each)
+            least = each.outcome.reserved_bytes
+    return tuple(found[:_NUM_SHOWN])
+
+
+def _parts(question: Question, search: Search, best: Tried | None) -> tuple[Part, ...]:
+    """Each fix of the best plan alone, and the plan without it: what was not tried yet is simulated."""
+    parts = [each for each in search.alone if best and _is_part(each.candidate, best.candidate)]
+    known = {each.candidate.title: each.outcome for each in (*search.alone, *search.plans)}
+    known[NOTHING.title] = question.original
+    without = [joined([each.candidate for each in parts if each is not part]) for part in parts]
+    missing = [each for each in without if each.title not in known]
+    titles = [each.title for each in missing]
+    known |= dict(zip(titles, question.simulate(missing), strict=True))
+    return tuple(
+        Part(title=part.candidate.title, alone=part.outcome, left_out=known[each.title])
+        for part, each in zip(parts, without, strict=True)
+    )
+
+
+def _is_part(candidate: Candidate, whole: Candidate) -> bool:
+    same_arguments = candidate.arguments is None or candidate.arguments == whole.arguments
+    return same_arguments and all(change in whole.changes for change in candidate.changes)
+
+
+def plan_of(question: Question, best: Tried) -> Plan:
+    """The plan file's content for `best`."""
+    situation, outcome, original = question.situation, best.outcome, question.original
+    allocated, reserved = outcome.steady_bytes[:2], outcome.steady_bytes[2:]
+    ratio = outcome.seconds / original.seconds if outcome.seconds and original.seconds else None
+    return Plan(
+        argv=situation.command.argv,
+        sources=digest_of_script(situation.command.target),
+        peaksight=__version__,
+        torch=situation.capture.versions.device_rules,
+        gpu=situation.room.card.name,
+        changes=best.candidate.changes,
+        arguments=best.candidate.arguments,
+        effect=best.candidate.effect,
+        expected=Expectation(
+            peak_allocated_bytes=allocated,
+            peak_reserved_bytes=reserved,
+            seconds=outcome.seconds,
+            slow_down=ratio,
+            samples=outcome.samples,
+            micro_batches=outcome.passes,
+            parameters=outcome.parameters[0],
+            trainable=outcome.parameters[1],
+            retries=outcome.retries_at_limit or 0,
+        ),
+    )

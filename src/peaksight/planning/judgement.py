@@ -1,0 +1,39 @@
+"""Whether a simulated candidate is a plan, and else why not."""
+
+from peaksight.records.findings import Effect
+from peaksight.records.proposals import Candidate, Outcome, Tried
+from peaksight.units import format_bytes
+
+# With so many the cache has settled: a run that gives memory back now and then in its first steps loses no time.
+HARMLESS_RETRIES = 2
+
+
+def judged(candidate: Candidate, outcome: Outcome, original: Outcome, limit_bytes: int) -> Tried:
+    """`candidate` with its verdict: it fits where its reserved peak is no more than `limit_bytes`.
+
+    One that sees other samples in a step than the `original` is no plan, unless it says that it changes the training.
+    """
+    verdict = _verdict(candidate, outcome, original, limit_bytes)
+    return Tried(candidate=candidate, outcome=outcome, fits=not verdict, verdict=verdict)
+
+
+def _verdict(candidate: Candidate, outcome: Outcome, original: Outcome, limit_bytes: int) -> str:
+    if outcome.error:
+        return outcome.error
+    if outcome.without_effect:
+        return f"{', '.join(outcome.without_effect)} changed nothing"
+    if outcome.samples != original.samples and candidate.effect is not Effect.MODEL:
+        return f"a step would see {outcome.samples} samples in place of {original.samples}"
+    return _too_large(outcome, original, limit_bytes)
+
+
+def _too_large(outcome: Outcome, original: Outcome, limit_bytes: int) -> str:
+    retries = outcome.retries_at_limit
+    if outcome.reserved_bytes <= limit_bytes or (retries is not None and retries <= HARMLESS_RETRIES):
+        return ""
+    if retries is not None:
+        return f"fits only by giving cached memory back {retries} times"
+    saved = original.reserved_bytes - outcome.reserved_bytes
+    if saved <= 0:
+        return f"saves nothing: the peak is in the {outcome.phase.value} of step {outcome.step}, at {outcome.at}"
+    return f"saves {format_bytes(saved)}, {format_bytes(outcome.reserved_bytes - limit_bytes)} too little"

@@ -1,0 +1,72 @@
+"""What a simulated run comes to for the planner."""
+
+from collections.abc import Sequence
+
+from peaksight.attribution.phases import peaks_by_phase
+from peaksight.attribution.replayed import replay_capture
+from peaksight.records import WITHOUT_ANSWER, Capture, Phase, StepPeak
+from peaksight.records.proposals import Outcome, PhasePeak
+
+
+def outcome_of(captures: Sequence[Capture], limit_bytes: int) -> Outcome:
+    """The outcome of a run whose card had no limit, and what it came to if PyTorch may reserve `limit_bytes`.
+
+    `captures` are of all cards that it used: the fullest counts.
+    """
+    capture = max(captures, key=lambda each: each.peak_reserved_bytes)
+    if capture.finished in WITHOUT_ANSWER:
+        return Outcome(error=_why(capture))
+    peak = next((a for a in capture.allocations if a.born == capture.peak_tick), None)
+    passes = _passes(capture)
+    return Outcome(
+        allocated_bytes=capture.peak_allocated_bytes,
+        reserved_bytes=capture.peak_reserved_bytes,
+        phases=tuple(PhasePeak(phase=p, allocated_bytes=size) for p, size in peaks_by_phase(capture).items()),
+        at=peak.source if peak else "",
+        phase=peak.phase if peak else Phase.OTHER,
+        step=peak.step if peak else 0,
+        seconds=min((work.seconds for work in capture.work[1:] or capture.work), default=None),
+        samples=sum(passes),
+        passes=len(passes),
+        steady_bytes=_steady(capture),
+        parameters=_parameters(capture),
+        retries_at_limit=_retries(capture, limit_bytes),
+        without_effect=capture.without_effect,
+    )
+
+
+def _retries(capture: Capture, limit_bytes: int) -> int | None:
+    """How often cached memory had to be given back below the limit, None where that is not enough."""
+    if capture.peak_reserved_bytes <= limit_bytes:
+        return 0
+    if capture.peak_allocated_bytes > limit_bytes:
+        return None
+    replayed = replay_capture(capture, limit_bytes=None, allowed_bytes=limit_bytes)
+    return replayed.num_alloc_retries if replayed.failure is None else None
+
+
+def _why(capture: Capture) -> str:
+    if capture.finished == "failed":
+        return f"the script fails with it (exit code {capture.script_exit})"
+    return "no optimizer steps with it" if capture.finished == "untrained" else "it was interrupted"
+
+
+def _passes(capture: Capture) -> list[int]:
+    """The rows of each recorded call of a model in the last complete step."""
+    complete = [step.step for step in capture.steps if step.complete]
+    last = complete[-1] if complete else 0
+    return [call.rows for call in capture.passes if call.step == last and call.recorded and call.training]
+
+
+def _steady(capture: Capture) -> tuple[int, int, int, int]:
+    complete = [step for step in capture.steps if step.complete]
+    steps: list[StepPeak] = complete[1:] or complete
+    allocated = [step.peak_allocated_bytes for step in steps] or [capture.peak_allocated_bytes]
+    reserved = [step.peak_reserved_bytes for step in steps] or [capture.peak_reserved_bytes]
+    return min(allocated), max(allocated), min(reserved), max(reserved)
+
+
+def _parameters(capture: Capture) -> tuple[int, int]:
+    """Bytes of all parameters, and of the trainable ones."""
+    total = sum(module.parameter_bytes for module in capture.modules)
+    return total, total - sum(module.frozen_bytes for module in capture.modules)

@@ -1,0 +1,99 @@
+"""The search: every fix alone, then joins of those that help, in the order of their expected time."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from peaksight.planning.combining import NOTHING, combinations, expected_bytes, expected_seconds, joined
+from peaksight.planning.judgement import judged
+from peaksight.records.findings import Effect
+from peaksight.records.plan import is_as_strict
+from peaksight.records.proposals import Candidate, Outcome, Tried
+
+# Simulates candidates and gives their outcomes in the same order.
+Simulate = Callable[[Sequence[Candidate]], Iterable[Outcome]]
+
+# After a plan was found, as many more are looked at as run at a time, times this: the expected order is not exact.
+ROUNDS_AFTER = 1
+
+
+@dataclass(kw_only=True)
+class Search:
+    """Looks for the fastest plan whose reserved peak stays below `limit_bytes` and that changes no more than `allowed`.
+
+    `simulate` is handed in; `width` candidates are given to it at a time, `budget` at most in all.
+    """
+
+    simulate: Simulate
+    original: Outcome
+    limit_bytes: int
+    allowed: Effect
+    budget: int = 40
+    width: int = 2
+    alone: list[Tried] = field(default_factory=list)
+    plans: list[Tried] = field(default_factory=list)
+
+    def run(self, candidates: Sequence[Candidate]) -> None:
+        """Try `candidates` alone, then together."""
+        self.alone = list(self._try([each for each in candidates if is_as_strict(each.effect, self.allowed)]))
+        self.plans = [each for each in self.alone if each.fits]
+        found_for = 0
+        for batch in self._batches():
+            tried = list(self._try(batch))
+            self.plans += tried
+            found_for = found_for + 1 if any(each.fits for each in self.plans) else 0
+            if found_for > ROUNDS_AFTER and not self._may_be_faster(batch):
+                break
+
+    @property
+    def fitting(self) -> list[Tried]:
+        """The plans that fit, the fastest first; of equally fast ones that with the fewest parts."""
+        return sorted((each for each in self.plans if each.fits), key=_by_time)
+
+    @property
+    def nearest(self) -> Tried:
+        """What came nearest to fitting, or fits with the most room."""
+        everything = [*self.plans, *self.alone, judged(NOTHING, self.original, self.original, self.limit_bytes)]
+        return min(
+            (each for each in everything if not each.outcome.error), key=lambda each: each.outcome.reserved_bytes
+        )
+
+    def _try(self, candidates: Sequence[Candidate]) -> Iterator[Tried]:
+        self.budget -= len(candidates)
+        for candidate, outcome in zip(candidates, self.simulate(candidates), strict=True):
+            yield judged(candidate, outcome, self.original, self.limit_bytes)
+
+    def _batches(self) -> Iterator[list[Candidate]]:
+        """Joins that are expected to fit, by their time, and then the others, the smallest first."""
+        useful = [each for each in self.alone if not each.outcome.error and self._helps(each)]
+        joins = [parts for parts in combinations(useful) if len(parts) > 1]
+        order = iter(sorted(joins, key=self._expected))
+        while self.budget > 0:
+            batch = [joined([each.candidate for each in parts]) for parts in islice(order, self.width)]
+            if not batch:
+                return
+            yield batch
+
+    def _expected(self, parts: Sequence[Tried]) -> tuple[bool, float, int]:
+        """For the order of joins: whether it is too large, then the time, or by how much."""
+        size = expected_bytes(self.original, parts)
+        is_too_large = size > self.limit_bytes
+        return is_too_large, size if is_too_large else expected_seconds(self.original, parts), len(parts)
+
+    def _helps(self, tried: Tried) -> bool:
+        """Whether it lowers any phase, or makes the step faster."""
+        before = {each.phase: each.allocated_bytes for each in self.original.phases}
+        lower = any(each.allocated_bytes < before.get(each.phase, 0) for each in tried.outcome.phases)
+        return lower or tried.outcome.reserved_bytes < self.original.reserved_bytes or self._is_faster(tried.outcome)
+
+    def _is_faster(self, outcome: Outcome) -> bool:
+        return bool(outcome.seconds and self.original.seconds and outcome.seconds < 0.99 * self.original.seconds)
+
+    def _may_be_faster(self, batch: Sequence[Candidate]) -> bool:
+        """Whether the last ones were faster than the best before them."""
+        best = self.fitting[:1]
+        return bool(best) and best[0].candidate in batch
+
+
+def _by_time(tried: Tried) -> tuple[float, int, int]:
+    return tried.outcome.seconds or 0.0, len(tried.candidate.kinds), tried.outcome.reserved_bytes

@@ -1,0 +1,53 @@
+"""What the planner starts from: one command, what its simulation showed, and what was asked for."""
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+
+from peaksight.gpus import Room
+from peaksight.records import Allocation, Capture, OptimizerFact, Report, ScriptCommand
+from peaksight.records.findings import Effect
+
+
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    """The run as it is: `capture` on a card without a limit, `report` with its findings.
+
+    `variants` are other arguments under which the effective batch is the same, as `--vary` gives them. `allowed` is the
+    most that a plan may change.
+    """
+
+    command: ScriptCommand
+    room: Room
+    capture: Capture
+    report: Report
+    variants: tuple[tuple[str, ...], ...] = ()
+    allowed: Effect = Effect.ROUNDING
+
+    @cached_property
+    def alive_at_peak(self) -> tuple[Allocation, ...]:
+        """What holds the allocated peak."""
+        tick = self.capture.peak_tick
+        return tuple(a for a in self.capture.allocations if a.born <= tick and (a.died is None or a.died > tick))
+
+    @cached_property
+    def saved(self) -> tuple[Allocation, ...]:
+        """What a backward pass needs, of the step that saves most, alive together."""
+        by_step: dict[int, list[Allocation]] = defaultdict(list)
+        for allocation in self.capture.allocations:
+            if allocation.saved_by:
+                by_step[allocation.step].append(allocation)
+        return tuple(max(by_step.values(), key=lambda held: sum(a.allocated_bytes for a in held), default=()))
+
+    @cached_property
+    def saved_by_module(self) -> Counter[str]:
+        """Bytes of `saved` by the path of their module."""
+        counts: Counter[str] = Counter()
+        for allocation in self.saved:
+            counts[allocation.module] += allocation.allocated_bytes
+        return counts
+
+    @property
+    def optimizers(self) -> tuple[OptimizerFact, ...]:
+        """What stepped, a row for each kind of parameter."""
+        return self.capture.optimizers

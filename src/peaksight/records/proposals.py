@@ -1,0 +1,135 @@
+"""What `fix` found: plans with what they came to in simulation, and fixes that do not help."""
+
+from dataclasses import dataclass
+
+from peaksight.records.findings import Effect
+from peaksight.records.phases import Phase
+from peaksight.records.plan import Change, Plan
+
+FIX_SCHEMA = "peaksight.fix/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """Something to try, by itself or joined of several: `kinds` are the fixes that it consists of.
+
+    Of each of `slots` a plan has one candidate at most: there is one batch size, one implementation of the optimizer.
+    `cautions` are sentences on what has to hold for `effect` to be true. `arguments` are the script's in place of its
+    own, None where they stay.
+    """
+
+    kinds: tuple[str, ...]
+    title: str
+    slots: tuple[str, ...]
+    effect: Effect
+    changes: tuple[Change, ...] = ()
+    arguments: tuple[str, ...] | None = None
+    cautions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotApplied:
+    """A fix that is not tried by itself: `why`, and `advice` on what to write where that is known (text or a diff)."""
+
+    kind: str
+    title: str
+    effect: Effect
+    why: str
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhasePeak:
+    """The most that was allocated in one phase."""
+
+    phase: Phase
+    allocated_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What the simulation of a candidate came to, on a card without a limit.
+
+    `at`, `phase` and `step` are those of the peak. `seconds` is the predicted time of one optimizer step, None where
+    none was complete. An optimizer step sees `samples` in `passes` calls of the model. `steady_bytes` are the lowest
+    and the highest allocated, then reserved, peak of the complete steps after the first. `retries_at_limit` is how
+    often the allocator had to give memory back to stay below the limit that was asked for, None where it failed or
+    was not tried. `without_effect` are the kinds of changes that did nothing; `error` says why there is no answer.
+    """
+
+    allocated_bytes: int = 0
+    reserved_bytes: int = 0
+    phases: tuple[PhasePeak, ...] = ()
+    at: str = ""
+    phase: Phase = Phase.OTHER
+    step: int = 0
+    seconds: float | None = None
+    samples: int = 0
+    passes: int = 0
+    steady_bytes: tuple[int, int, int, int] = (0, 0, 0, 0)
+    parameters: tuple[int, int] = (0, 0)
+    retries_at_limit: int | None = None
+    without_effect: tuple[str, ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """A candidate with its outcome; `fits` is below the limit of the search, `verdict` a sentence on why it is no plan,
+    empty for one that is.
+    """
+
+    candidate: Candidate
+    outcome: Outcome
+    fits: bool
+    verdict: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What one fix of the plan does in bytes of the reserved peak: `alone`, and `left_out` of the plan.
+
+    Each is the outcome of a simulation: the peak with this fix only, and that of the plan without it.
+    """
+
+    title: str
+    alone: Outcome
+    left_out: Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Risk:
+    """What could still break the plan, with its bytes where they are known."""
+
+    title: str
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixReport:
+    """The answer of `fix`.
+
+    `limit_bytes` is what the reserved memory of a plan may come to: `usable_bytes` less the head room. `original` is
+    the run as it is. `best` is None where no plan fits; `smallest` is then the plan that came nearest. `runners_up`
+    fit too, the fastest first; `next_plans` are for when the head room proves too small. `tried` has all that was
+    simulated, `not_applied` what was not tried. `allowed` is the most that a plan may change.
+    """
+
+    schema: str = FIX_SCHEMA
+    argv: tuple[str, ...]
+    gpu: str
+    torch: str
+    usable_bytes: int
+    limit_bytes: int
+    allowed: Effect
+    original: Tried
+    best: Tried | None
+    smallest: Tried
+    runners_up: tuple[Tried, ...]
+    next_plans: tuple[Tried, ...]
+    parts: tuple[Part, ...]
+    tried: tuple[Tried, ...]
+    not_applied: tuple[NotApplied, ...]
+    risks: tuple[Risk, ...]
+    plan: Plan | None
+    seconds: float

@@ -1,0 +1,150 @@
+"""What `fix` found in a terminal: the plan, the others, what each fix does, and why others do not help."""
+
+from collections.abc import Iterable, Iterator
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from peaksight.records.proposals import FixReport, NotApplied, Outcome, Part, Risk, Tried
+from peaksight.units import format_bytes
+
+MAX_WIDTH = 120
+
+
+def render_fix(found: FixReport, console: Console) -> None:
+    """Print `found` on `console`; the answer is the first line and, where no person looks, not wrapped."""
+    words, style = _answer(found)
+    console.print(Text(words, style=style), soft_wrap=not console.is_terminal)
+    for title, body in _sections(found):
+        console.print()
+        console.print(Text(title, style="bold"))
+        console.print(body, width=min(console.width, MAX_WIDTH))
+    console.print()
+    console.print(Text(_footer(found), style="dim"), soft_wrap=not console.is_terminal)
+
+
+def _answer(found: FixReport) -> tuple[str, str]:
+    limit = f"{format_bytes(found.limit_bytes)} of {found.gpu}"
+    if found.original.fits:
+        return (
+            f"Nothing to fix: as it is, the run needs {_size(found.original)} of the {limit} (predicted).",
+            "bold green",
+        )
+    if found.best is None:
+        beyond = format_bytes(found.smallest.outcome.reserved_bytes - found.limit_bytes)
+        title = found.smallest.candidate.title
+        return (
+            f"No plan fits the {limit}: the smallest is {title} with {_size(found.smallest)} (predicted), "
+            f"{beyond} too much.",
+            "bold red",
+        )
+    return (
+        f"Plan: {found.best.candidate.title}. Predicted peak {_size(found.best)} reserved of the {limit}, "
+        f"{_slow_down(found, found.best)}, {found.best.candidate.effect.value}.",
+        "bold green",
+    )
+
+
+def _size(tried: Tried) -> str:
+    return format_bytes(tried.outcome.reserved_bytes)
+
+
+def _slow_down(found: FixReport, tried: Tried) -> str:
+    before, seconds = found.original.outcome.seconds, tried.outcome.seconds
+    if not before or seconds is None:
+        return "time unknown"
+    return f"{100 * (seconds / before - 1):+.0f} % time"
+
+
+def _sections(found: FixReport) -> Iterator[tuple[str, RenderableType]]:
+    plans = [each for each in (found.best, *found.runners_up) if each]
+    if plans and not found.original.fits:
+        yield "Plans that fit (predicted)", _plans(found, plans)
+    if found.next_plans:
+        yield "Should the head room prove too small", _plans(found, found.next_plans)
+    if found.parts:
+        yield "What each fix does to the peak", _parts(found)
+    rejected = [each for each in found.tried if not each.fits and len(each.candidate.kinds) == 1]
+    if rejected:
+        yield "Not enough by themselves", _rejected(rejected)
+    if found.not_applied:
+        yield "Not tried", _not_applied(found.not_applied)
+    cautions = found.best.candidate.cautions if found.best else ()
+    if cautions or found.risks:
+        yield "What could still break it", _risks(found.risks, cautions)
+
+
+def _plans(found: FixReport, plans: Iterable[Tried]) -> Table:
+    table = _table(6, header=("plan", "reserved", "head room", "time a step", "", "class"))
+    for each in plans:
+        room = found.usable_bytes - each.outcome.reserved_bytes
+        table.add_row(
+            each.candidate.title,
+            _size(each),
+            format_bytes(room),
+            _seconds(each.outcome),
+            _slow_down(found, each),
+            each.candidate.effect.value,
+        )
+    return table
+
+
+def _seconds(outcome: Outcome) -> str:
+    return "" if outcome.seconds is None else f"{1000 * outcome.seconds:.0f} ms"
+
+
+def _parts(found: FixReport) -> Table:
+    table = _table(4, header=("", "alone", "peak is then in", "plan without it"))
+    original = found.original.outcome
+    table.add_row("as it is", format_bytes(original.reserved_bytes), _place(original), "")
+    for part in found.parts:
+        table.add_row(*_part(part))
+    if found.best:
+        table.add_row("all together", _size(found.best), _place(found.best.outcome), "")
+    return table
+
+
+def _part(part: Part) -> tuple[str, str, str, str]:
+    without = part.left_out.error or f"{format_bytes(part.left_out.reserved_bytes)}, {_place(part.left_out)}"
+    return part.title, format_bytes(part.alone.reserved_bytes), _place(part.alone), without
+
+
+def _place(outcome: Outcome) -> str:
+    at = f", {outcome.at}" if outcome.at else ""
+    return f"{outcome.phase.value} of step {outcome.step}{at}"
+
+
+def _rejected(rejected: Iterable[Tried]) -> Table:
+    table = _table(2)
+    for each in rejected:
+        table.add_row(each.candidate.title, each.verdict)
+    return table
+
+
+def _not_applied(fixes: Iterable[NotApplied]) -> RenderableType:
+    table = _table(2)
+    for each in fixes:
+        table.add_row(each.title, Group(each.why, Text(each.advice, style="dim")) if each.advice else each.why)
+    return table
+
+
+def _risks(risks: Iterable[Risk], cautions: Iterable[str]) -> Table:
+    table = _table(2)
+    for risk in risks:
+        table.add_row("unknown" if risk.bytes is None else format_bytes(risk.bytes), risk.title)
+    for caution in cautions:
+        table.add_row("", caution)
+    return table
+
+
+def _table(columns: int, header: tuple[str, ...] = ()) -> Table:
+    table = Table(box=None, show_header=bool(header), pad_edge=False, padding=(0, 2, 0, 1), header_style="dim")
+    for index in range(columns):
+        table.add_column(header[index] if header else "")
+    return table
+
+
+def _footer(found: FixReport) -> str:
+    count = len(found.tried)
+    return f"device rules {found.torch} · {count} plans simulated · {found.seconds:.0f} s"
