@@ -1,0 +1,142 @@
+"""Reads what XLA writes about a compiled program: its buffers, when they live, and where they come from.
+
+Files of `--xla_dump_to`: buffer-assignment (value, size and offset), live-range (first and last instruction of each
+value) and the optimised HLO with its metadata.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from peaksight.jax.hlo import Hlo
+
+_ALLOCATION = re.compile(r"allocation \d+: size (\d+), (.*?):?$")
+_VALUE = re.compile(r"\s+value: <\d+ (\S+?)(?:\{([\d,]*)\})? (?:\(phi\) )?@\d+> \(size=(\d+),offset=(\d+)\): (.*)$")
+_RANGE = re.compile(r"\s+(\S+?)\{([\d,]*)\}:(\d+)-(\d+)$")
+_SHAPE = re.compile(r"\w+\[[\d,]*\]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Buffer:
+    """A piece of the temporary memory that is in use at the program's fullest moment.
+
+    `born` is the number of the instruction that makes it, `op_name` the path of name scopes and transformations that
+    JAX gave it, `source` its line in the user's code.
+    """
+
+    bytes: int
+    born: int
+    tensor: str
+    op_name: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledProgram:
+    """A compiled program on one device; all in bytes.
+
+    `buffers` and `unused_bytes` add up to `temporary_bytes`, which are taken in one piece. Outputs of `aliased_bytes`
+    are in donated arguments. `constant_bytes` and `code_bytes` stay as long as the program.
+    """
+
+    argument_bytes: int
+    output_bytes: int
+    aliased_bytes: int
+    temporary_bytes: int
+    constant_bytes: int
+    code_bytes: int
+    buffers: tuple[Buffer, ...]
+    unused_bytes: int
+    output_shardings: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A value of the temporary allocation, alive from instruction `first` to `last`."""
+
+    name: str
+    bytes: int
+    offset: int
+    tensor: str
+    first: int
+    last: int
+
+
+def read_dump(folder: Path, sizes: Any, *, output_shardings: tuple[Any, ...] = ()) -> CompiledProgram:
+    """The program whose dump is in `folder`; `sizes` is JAX's `memory_analysis()` of it."""
+    assignment = next(folder.glob("*buffer-assignment.txt"), None)
+    buffers: list[Buffer] = []
+    constant_bytes = 0
+    if assignment is not None:
+        stem = str(assignment).removesuffix("-buffer-assignment.txt")
+        ranges = _live_ranges(Path(f"{stem}-live-range.txt"))
+        values, constant_bytes = _values(assignment, ranges)
+        buffers = list(_at_peak(values, Hlo(Path(f"{stem}.txt"))))
+    return CompiledProgram(
+        argument_bytes=sizes.argument_size_in_bytes,
+        output_bytes=sizes.output_size_in_bytes,
+        aliased_bytes=sizes.alias_size_in_bytes,
+        temporary_bytes=sizes.temp_size_in_bytes,
+        constant_bytes=constant_bytes,
+        code_bytes=sizes.generated_code_size_in_bytes,
+        buffers=tuple(buffers),
+        unused_bytes=sizes.temp_size_in_bytes - sum(buffer.bytes for buffer in buffers),
+        output_shardings=output_shardings,
+    )
+
+
+def _live_ranges(path: Path) -> dict[tuple[str, str], tuple[int, int]]:
+    with path.open(encoding="utf-8") as lines:
+        found = (match for line in lines if (match := _RANGE.match(line)))
+        return {(name, index): (int(first), int(last)) for name, index, first, last in (m.groups() for m in found)}
+
+
+def _values(path: Path, ranges: dict[tuple[str, str], tuple[int, int]]) -> tuple[list[_Value], int]:
+    """The values of temporary memory whose life is known, and the bytes of the constants."""
+    values, constant_bytes, kind = [], 0, ""
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            if match := _ALLOCATION.match(line):
+                kind = match[2]
+                constant_bytes += int(match[1]) if kind.startswith(("page 0, constant", "constant")) else 0
+            elif "preallocated-temp" in kind and (match := _VALUE.match(line)):
+                name, index, size, offset, shape = match.groups()
+                if (life := ranges.get((name, index or ""))) and int(size):
+                    tensor = found[0] if (found := _SHAPE.search(shape)) else ""
+                    values.append(_Value(name, int(size), int(offset), tensor, *life))
+    return values, constant_bytes
+
+
+def _at_peak(values: list[_Value], hlo: Hlo) -> Iterator[Buffer]:
+    """What is alive at the fullest moment, without the bytes that two values share.
+
+    Not the moment that XLA's own text calls the peak: that counts state of loops twice, which has one place.
+    """
+    moment = max({value.first for value in values}, key=lambda at: (_used_bytes(values, at), -at), default=None)
+    if moment is None:
+        return
+    alive = defaultdict(list)
+    for value in values:
+        if value.first <= moment <= value.last:
+            alive[value.offset, value.bytes].append(value)
+    end = 0
+    for (offset, size), sharers in sorted(alive.items(), key=lambda item: (item[0][0], -item[0][1])):
+        own = offset + size - max(end, offset)
+        end = max(end, offset + size)
+        if own > 0:
+            teller = max(sharers, key=lambda value: hlo.says(value.name))
+            op_name, source = hlo.origin(teller.name)
+            born = min(value.first for value in sharers)
+            yield Buffer(bytes=own, born=born, tensor=teller.tensor, op_name=op_name, source=source)
+
+
+def _used_bytes(values: Iterable[_Value], moment: int) -> int:
+    """The union of the ranges in use at instruction `moment`."""
+    used = end = 0
+    for offset, size in sorted((v.offset, v.bytes) for v in values if v.first <= moment <= v.last):
+        used += max(0, offset + size - max(offset, end))
+        end = max(end, offset + size)
+    return used

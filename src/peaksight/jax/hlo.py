@@ -1,0 +1,103 @@
+"""The metadata of an optimised HLO module: which operation and which line each instruction comes from."""
+
+import os
+import re
+from pathlib import Path
+
+from peaksight.jax.source_lines import _is_library as is_library
+
+_SECTION = re.compile(r"(FileNames|FunctionNames|FileLocations|StackFrames)\b")
+_FILE = re.compile(r'(\d+) "(.*)"')
+_LOCATION = re.compile(r"(\d+) \{file_name_id=(\d+) function_name_id=\d+ line=(\d+)")
+_FRAME = re.compile(r"(\d+) \{file_location_id=(\d+)(?: parent_frame_id=(\d+))?")
+_COMPUTATION = re.compile(r"(?:ENTRY )?%?([\w.\-]+) \(")
+_INSTRUCTION = re.compile(r"\s+(ROOT )?%?([\w.\-]+) = ")
+_OP_NAME = re.compile(r'op_name="([^"]*)"')
+_FRAME_ID = re.compile(r"stack_frame_id=(\d+)")
+_CALLS = re.compile(r"(?:calls|body|to_apply)=%?([\w.\-]+)")
+_OPERANDS = re.compile(r"%([\w.\-]+)")
+# What moves or bundles values and says less than what made them.
+_BUNDLES = ("while", "arg_tuple", "tuple", "copy", "bitcast")
+_MAX_STEPS = 12
+
+
+class Hlo:
+    """One module as text, read once."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the file at `path`."""
+        self._files: dict[int, str] = {}
+        self._locations: dict[int, tuple[int, int]] = {}
+        self._frames: dict[int, tuple[int, int]] = {}
+        self._origins: dict[str, tuple[str, int]] = {}
+        self._operands: dict[str, list[str]] = {}
+        self._called: dict[str, str] = {}
+        self._roots: dict[str, str] = {}
+        with path.open(encoding="utf-8") as lines:
+            self._read(lines)
+
+    def origin(self, name: str) -> tuple[str, str]:
+        """The operation's path and the person's line of instruction `name`; of one that has none, what it is made of."""
+        seen = {name}
+        waiting = [name]
+        while waiting and len(seen) < _MAX_STEPS:
+            each = waiting.pop(0)
+            op_name, frame = self._origins.get(each, ("", 0))
+            if "/" in op_name or frame:
+                return op_name, self._line(frame)
+            inner = self._roots.get(self._called.get(each, ""))
+            following = [*([inner] if inner else []), *self._operands.get(each, ())]
+            waiting += [other for other in following if other not in seen]
+            seen |= set(following)
+        return self._origins.get(name, ("", 0))[0], ""
+
+    def says(self, name: str) -> tuple[bool, bool, str]:
+        """How much the metadata of `name` tells, for choosing between values that share their place."""
+        op_name, frame = self._origins.get(name, ("", 0))
+        return bool(op_name) and not name.startswith(_BUNDLES), bool(frame), name
+
+    def _read(self, lines: object) -> None:
+        section = computation = ""
+        for line in lines:  # type: ignore[attr-defined]
+            if match := _SECTION.match(line):
+                section = match[1]
+            elif line[:1] in "%E" and (match := _COMPUTATION.match(line)):
+                section, computation = "", match[1]
+            elif section:
+                self._read_table(section, line)
+            elif match := _INSTRUCTION.match(line):
+                self._read_instruction(match[2], line[match.end() :])
+                if match[1]:
+                    self._roots[computation] = match[2]
+
+    def _read_table(self, section: str, line: str) -> None:
+        if section == "FileNames" and (match := _FILE.match(line)):
+            self._files[int(match[1])] = match[2]
+        elif section == "FileLocations" and (match := _LOCATION.match(line)):
+            self._locations[int(match[1])] = int(match[2]), int(match[3])
+        elif section == "StackFrames" and (match := _FRAME.match(line)):
+            self._frames[int(match[1])] = int(match[2]), int(match[3] or 0)
+
+    def _read_instruction(self, name: str, rest: str) -> None:
+        body, _, metadata = rest.partition("metadata={")
+        op_name, frame = _OP_NAME.search(metadata), _FRAME_ID.search(metadata)
+        self._origins[name] = op_name[1] if op_name else "", int(frame[1]) if frame else 0
+        self._operands[name] = _OPERANDS.findall(body)[:4]
+        if called := _CALLS.search(body):
+            self._called[name] = called[1]
+
+    def _line(self, frame: int) -> str:
+        """The innermost line outside of libraries that stack frame `frame` passes through."""
+        innermost = ""
+        for _ in range(64):
+            location, parent = self._frames.get(frame, (0, 0))
+            file_id, line = self._locations.get(location, (0, 0))
+            file = self._files.get(file_id, "")
+            if file and not is_library(file):
+                return f"{os.path.basename(file)}:{line}"
+            if file and not innermost and f"{os.sep}jax{os.sep}" not in file:
+                innermost = f"{os.path.basename(file)}:{line}"
+            if parent in (0, frame):
+                break
+            frame = parent
+        return innermost
