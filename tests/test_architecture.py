@@ -28,6 +28,8 @@ BELOW["diagnosis"] = BELOW["attribution"] | {"attribution"}
 BELOW["planning"] = BELOW["verification"] = BELOW["diagnosis"] | {"diagnosis"}
 BELOW["library"] = FOUNDATION | {"reporting"}
 BELOW["cli"] = set(BELOW)
+# What programs call, which is on top like `library`.
+BELOW["jax/__init__.py"] = BELOW["planning"] | {"jax"}
 BELOW["__main__"] = {"cli"}
 BELOW["__init__"] = {"library"}
 
@@ -40,7 +42,9 @@ def modules():
 
 
 def part_of(path):
-    """The folder or file directly under the package that `path` belongs to."""
+    """The folder or file directly under the package that `path` belongs to; an entry point is a part of its own."""
+    if (name := path.relative_to(PACKAGE).as_posix()) in BELOW:
+        return name
     return path.relative_to(PACKAGE).with_suffix("").parts[0]
 
 

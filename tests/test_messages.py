@@ -11,14 +11,18 @@ MESSAGES = Path(__file__).parents[1] / "docs" / "messages.md"
 
 
 def slugs_in_source():
-    """Every constant given as `slug=`, and the keys of the table of approximations."""
+    """Every constant given as `slug=`, and the keys of the tables of approximations."""
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.keyword) and node.arg == "slug" and isinstance(node.value, ast.Constant):
                 yield node.value.value
-    table = ast.parse((PACKAGE / "virtual_gpu" / "approximations.py").read_text(encoding="utf-8"))
-    texts = next(node for node in table.body if isinstance(node, ast.Assign) and node.targets[0].id == "TEXTS")
-    yield from ast.literal_eval(texts.value)
+    for path in (PACKAGE / "virtual_gpu" / "approximations.py", PACKAGE / "jax" / "notes.py"):
+        table = ast.parse(path.read_text(encoding="utf-8"))
+        assigned = (node for node in table.body if isinstance(node, ast.Assign))
+        texts = next(
+            node for node in assigned if isinstance(node.targets[0], ast.Name) and node.targets[0].id == "TEXTS"
+        )
+        yield from ast.literal_eval(texts.value)
 
 
 def test_every_slug_has_a_paragraph_and_every_paragraph_a_slug():

@@ -6,6 +6,7 @@ import pytest
 
 # Before anything imports JAX.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
 
 
 def pytest_collection_modifyitems(items):

@@ -51,8 +51,15 @@ def build_report(capture: Capture, room: Room, unlimited: Capture | None = None)
 def _reservable_bytes(capture: Capture, room: Room) -> int:
     """What libraries leave to the allocator, and no more than the script itself allowed at last."""
     left = max(0, room.usable_bytes - capture.outside_bytes)
+    if capture.pool_bytes is not None:
+        return min(left, capture.pool_bytes)
     allowed_bytes = allowed_by_script(capture)
     return left if allowed_bytes is None else min(left, allowed_bytes)
+
+
+def _held_bytes(capture: Capture) -> int:
+    """What the allocator holds of the card at most."""
+    return max(capture.peak_reserved_bytes, (capture.pool_bytes or 0) if capture.preallocated else 0)
 
 
 def _peak(capture: Capture, room: Room) -> Peak:
@@ -62,7 +69,7 @@ def _peak(capture: Capture, room: Room) -> Peak:
         allocated_bytes=capture.peak_allocated_bytes,
         reserved_bytes=capture.peak_reserved_bytes,
         requested_bytes=capture.peak_requested_bytes,
-        process_bytes=room.context_bytes + capture.peak_reserved_bytes + capture.outside_bytes,
+        process_bytes=room.context_bytes + _held_bytes(capture) + capture.outside_bytes,
         step=maker.step if maker else 0,
         phase=maker.phase if maker else Phase.OTHER,
         at=maker.source if maker else "",

@@ -49,6 +49,8 @@ def judge(capture: Capture, room: Room, unlimited: Capture | None = None) -> Ver
     if capture.fatal is not None:
         sure = unlimited is None or not _fits(unlimited, room.possibly_usable_bytes)
         return Verdict(fits=False if sure else None, oom=_out_of_memory(capture, capture.fatal), retries=None)
+    if capture.pool_bytes is not None:
+        return _judge_pool(capture, capture.pool_bytes)
     if unlimited is not None and not _fits(unlimited, room.possibly_usable_bytes):
         return Verdict(fits=False, oom=None, retries=None)
     whole = unlimited or capture
@@ -57,6 +59,15 @@ def judge(capture: Capture, room: Room, unlimited: Capture | None = None) -> Ver
     sure = whole.finished not in WITHOUT_ANSWER and _fits(whole, smallest)
     undecided = () if sure else tuple(unknown)
     return Verdict(fits=True if sure else None, oom=None, retries=_retries(capture, room), undecided=undecided)
+
+
+def _judge_pool(capture: Capture, pool_bytes: int) -> Verdict:
+    """The verdict on a run whose every allocation the pool of JAX could serve."""
+    unknown = _unknown_bytes(capture)
+    is_sure = (
+        capture.finished not in WITHOUT_ANSWER and capture.peak_allocated_bytes + sum(unknown.values()) <= pool_bytes
+    )
+    return Verdict(fits=True if is_sure else None, oom=None, retries=None, undecided=() if is_sure else tuple(unknown))
 
 
 def allowed_by_script(capture: Capture) -> int | None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from peaksight.attribution import capture_of_peak, report_on
 from peaksight.diagnosis.catalog import all_rules
 from peaksight.diagnosis.evidence import Evidence
+from peaksight.diagnosis.jax_diagnose import examine_program
 from peaksight.diagnosis.rule import LARGE_SHARE
 from peaksight.gpus import Room
 from peaksight.records import Capture, Effect, Examined, Finding, Outcome, Report
@@ -27,6 +28,8 @@ def examine(capture: Capture, report: Report | None = None) -> tuple[tuple[Findi
 
     `report` is that of the run on its card, where there is one.
     """
+    if capture.pool_bytes is not None:
+        return examine_program(capture.programs[0]) if capture.programs else ((), ())
     evidence = Evidence(capture)
     answers = [rule.look(evidence) for rule in all_rules().values()] if capture.allocations else []
     found = [finding for answer in answers if isinstance(answer, tuple) for finding in answer]

@@ -1,1 +1,47 @@
-"""Jitted training programs of JAX: what they need, from their jaxpr and from XLA."""
+"""Jitted training programs of JAX: what they need, from their jaxpr and from XLA.
+
+`predict` is the entry point for programs. It is loaded lazily: importing this imports no JAX.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from peaksight.records import Report
+
+__all__ = ["predict"]
+
+
+def predict(
+    fn: Any,
+    *args: Any,
+    gpu: str = "h100-80gb",
+    memory_bytes: int | None = None,
+    reserved_by_others_bytes: int = 0,
+    **jit_options: Any,
+) -> "Report":
+    """The report of one call of `fn` on a virtual card: `report.peak.allocated_bytes`, `report.live_at_peak`, ...
+
+    Args:
+        fn: A function to be jitted with `jit_options` (`donate_argnums`, `static_argnums`, `in_shardings`, ...), or one
+            that `jax.jit` returned.
+        args: What it is called with: arrays, or `jax.ShapeDtypeStruct`s, from `jax.eval_shape` for instance. No array
+            is read, and nothing is put on a device. Sharded ones stand for as many cards as their mesh has devices.
+        gpu: The card, see `peaksight gpus`.
+        memory_bytes: The card's total memory; None: its own.
+        reserved_by_others_bytes: What other processes hold of it.
+
+    Raises:
+        UsageError: an unknown card.
+        UnsupportedError: the function cannot be traced, or not compiled for that card.
+    """
+    from peaksight.diagnosis.diagnose import explained_report
+    from peaksight.gpus import find_card, room_on
+    from peaksight.jax.predicting import capture_of_call
+
+    card = find_card(gpu)
+    if memory_bytes is not None:
+        from dataclasses import replace
+
+        card = replace(card, total_bytes=memory_bytes)
+    room = room_on(card, others_bytes=reserved_by_others_bytes)
+    return explained_report([capture_of_call(fn, args, room, **jit_options)], room)

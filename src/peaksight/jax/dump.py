@@ -24,7 +24,8 @@ class Buffer:
     """A piece of the temporary memory that is in use at the program's fullest moment.
 
     `born` is the number of the instruction that makes it, `op_name` the path of name scopes and transformations that
-    JAX gave it, `source` its line in the user's code.
+    JAX gave it, `source` its line in the user's code. What is a copy of an argument has neither, but the number of that
+    as `argument`, which is else -1.
     """
 
     bytes: int
@@ -32,6 +33,7 @@ class Buffer:
     tensor: str
     op_name: str
     source: str
+    argument: int = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +41,8 @@ class CompiledProgram:
     """A compiled program on one device; all in bytes.
 
     `buffers` and `unused_bytes` add up to `temporary_bytes`, which are taken in one piece. Outputs of `aliased_bytes`
-    are in donated arguments. `constant_bytes` and `code_bytes` stay as long as the program.
+    are in donated arguments, by `aliases` from output to argument. `constant_bytes` and `code_bytes` stay as long as
+    the program.
     """
 
     argument_bytes: int
@@ -50,6 +53,7 @@ class CompiledProgram:
     code_bytes: int
     buffers: tuple[Buffer, ...]
     unused_bytes: int
+    aliases: tuple[tuple[int, int], ...] = ()
     output_shardings: tuple[Any, ...] = ()
 
 
@@ -69,12 +73,13 @@ def read_dump(folder: Path, sizes: Any, *, output_shardings: tuple[Any, ...] = (
     """The program whose dump is in `folder`; `sizes` is JAX's `memory_analysis()` of it."""
     assignment = next(folder.glob("*buffer-assignment.txt"), None)
     buffers: list[Buffer] = []
-    constant_bytes = 0
+    constant_bytes, aliases = 0, {}
     if assignment is not None:
         stem = str(assignment).removesuffix("-buffer-assignment.txt")
         ranges = _live_ranges(Path(f"{stem}-live-range.txt"))
         values, constant_bytes = _values(assignment, ranges)
-        buffers = list(_at_peak(values, Hlo(Path(f"{stem}.txt"))))
+        hlo = Hlo(Path(f"{stem}.txt"))
+        buffers, aliases = list(_at_peak(values, hlo)), hlo.aliases
     return CompiledProgram(
         argument_bytes=sizes.argument_size_in_bytes,
         output_bytes=sizes.output_size_in_bytes,
@@ -84,6 +89,7 @@ def read_dump(folder: Path, sizes: Any, *, output_shardings: tuple[Any, ...] = (
         code_bytes=sizes.generated_code_size_in_bytes,
         buffers=tuple(buffers),
         unused_bytes=sizes.temp_size_in_bytes - sum(buffer.bytes for buffer in buffers),
+        aliases=tuple(aliases.items()),
         output_shardings=output_shardings,
     )
 
@@ -128,9 +134,9 @@ def _at_peak(values: list[_Value], hlo: Hlo) -> Iterator[Buffer]:
         end = max(end, offset + size)
         if own > 0:
             teller = max(sharers, key=lambda value: hlo.says(value.name))
-            op_name, source = hlo.origin(teller.name)
+            op_name, source, argument = hlo.origin(teller.name)
             born = min(value.first for value in sharers)
-            yield Buffer(bytes=own, born=born, tensor=teller.tensor, op_name=op_name, source=source)
+            yield Buffer(bytes=own, born=born, tensor=teller.tensor, op_name=op_name, source=source, argument=argument)
 
 
 def _used_bytes(values: Iterable[_Value], moment: int) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 from jax.extend.core import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal
 
 from peaksight.jax.jaxpr_graph import Graph, Node, Value, bytes_of
+from peaksight.jax.private import scan_counts
 from peaksight.jax.pruning import prune
 
 REMATS = frozenset({"remat", "remat2", "checkpoint"})
@@ -129,7 +130,8 @@ class _Builder:
     def _unrolled(self, eqn: JaxprEqn, reads: Sequence[Value], scope: str) -> Sequence[Value]:
         """A scan that takes all its steps at once is no loop."""
         params = eqn.params
-        first_carry, first_stack = params["num_consts"], params["num_consts"] + params["num_carry"]
+        first_carry, num_carry = scan_counts(params)
+        first_stack = first_carry + num_carry
         constants, carry, stacks = reads[:first_carry], reads[first_carry:first_stack], reads[first_stack:]
         body, steps = params["jaxpr"].jaxpr, range(params["length"])
         results: dict[int, Sequence[Value]] = {}
@@ -137,9 +139,9 @@ class _Builder:
             avals = [var.aval for var in body.invars[first_stack:]]
             layers = [self._layer(stack, step, aval) for stack, aval in zip(stacks, avals, strict=True)]
             outputs = self._inline(body, [*constants, *carry, *layers], scope)
-            carry, results[step] = outputs[: params["num_carry"]], outputs[params["num_carry"] :]
+            carry, results[step] = outputs[:num_carry], outputs[num_carry:]
         columns = zip(*(results[step] for step in steps), strict=True)
-        stacked = zip(columns, eqn.outvars[params["num_carry"] :], strict=True)
+        stacked = zip(columns, eqn.outvars[num_carry:], strict=True)
         return [*carry, *(self._stack(eqn, layers, var.aval, scope) for layers, var in stacked)]
 
     def _layer(self, stack: Value, step: Hashable, aval: Any) -> Value:
@@ -164,7 +166,7 @@ class _Builder:
         params = eqn.params
         match eqn.primitive.name:
             case "scan":
-                return [self._loop(params["jaxpr"].jaxpr, eqn.invars, params["num_consts"], params["num_carry"], scope)]
+                return [self._loop(params["jaxpr"].jaxpr, eqn.invars, *scan_counts(params), scope)]
             case "while":
                 operands = eqn.invars[params["cond_nconsts"] :]
                 num_carry = len(operands) - params["body_nconsts"]

@@ -1,15 +1,15 @@
 """The arrays of a job over time, and the calls of its programs, as the records of a capture."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from peaksight.allocator.bfc import BfcAllocator, Chunk, rounded_bytes
 from peaksight.gpus import Room
-from peaksight.jax.dump import CompiledProgram
+from peaksight.jax.dump import Buffer, CompiledProgram
 from peaksight.jax.pool import Pool
 from peaksight.jax.roles import phase_of, place_of
-from peaksight.records import Allocation, Approximation, Capture, Failure, Phase, Role, StepPeak, Versions
+from peaksight.records import Allocation, Capture, Failure, Phase, Role, StepPeak
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,16 +81,20 @@ class Ledger:
         if self._limited is not None and (chunk := self._limited_chunks.pop(entry.birth.born, None)):
             self._limited.free(chunk)
 
-    def run(self, program: CompiledProgram, name: str, *, trains: bool) -> None:
-        """The temporary memory of one call, which lives as long as the call: one piece, shown by what is in it."""
+    def run(self, program: CompiledProgram, name: str, arguments: Sequence[What], *, trains: bool) -> None:
+        """The temporary memory of one call, which lives as long as the call: one piece, shown by what is in it.
+
+        `arguments` are those of the call.
+        """
         if not program.temporary_bytes:
             return
         whole = What(role=Role.UNKNOWN, tensor="", op="temporary memory not in use", module=name)
         entry = self.allocate(program.temporary_bytes, whole, phase=Phase.OTHER)
         assert entry.chunk is not None
         self._allocations.pop()
-        self._show(program, entry.chunk.bytes, whole, trains=trains)
-        self.peak_tick = self.tick if self.peak_bytes == self.in_use_bytes else self.peak_tick
+        self._show(program, entry.chunk.bytes, whole, arguments, trains=trains)
+        if self.peak_tick == entry.birth.born:
+            self.peak_tick = self.tick
         born = self._allocations[-1].born
         self.tick += 1
         self._unlimited.free(entry.chunk)
@@ -98,7 +102,9 @@ class Ledger:
         if self._limited is not None and (chunk := self._limited_chunks.pop(entry.birth.born, None)):
             self._limited.free(chunk)
 
-    def _show(self, program: CompiledProgram, chunk_bytes: int, whole: What, *, trains: bool) -> None:
+    def _show(
+        self, program: CompiledProgram, chunk_bytes: int, whole: What, arguments: Sequence[What], *, trains: bool
+    ) -> None:
         """The buffers of `program` in place of the one chunk that they are in; that of the fullest moment is last."""
         self.tick -= 1
         rest = chunk_bytes - sum(buffer.bytes for buffer in program.buffers)
@@ -107,8 +113,7 @@ class Ledger:
             self._allocations.append(self._birth(rest, rest, whole, Phase.OTHER, False))
         for buffer in sorted(program.buffers, key=lambda each: each.born):
             self.tick += 1
-            module, op = place_of(buffer.op_name)
-            what = What(role=Role.UNMARKED, tensor=buffer.tensor, op=op, module=module, source=buffer.source)
+            what = _what(buffer, arguments)
             phase, grad = phase_of(buffer.op_name, trains=trains)
             self._allocations.append(self._birth(buffer.bytes, buffer.bytes, what, phase, grad))
 
@@ -145,6 +150,8 @@ class Ledger:
                 if each.born <= self.peak_tick and (each.died is None or each.died > self.peak_tick)
             ),
             peak_active_bytes=peak,
+            pool_bytes=self._pool.bytes,
+            preallocated=self._pool.preallocates,
             writes=(),
             seconds=time.perf_counter() - started,
             failures=() if self.failure is None else (self.failure,),
@@ -214,11 +221,17 @@ class Ledger:
         self._limited = None
 
 
-def versions(jax_version: str, device_rules: str) -> Versions:
-    """The installed release, and the one whose compiler planned the memory."""
-    return Versions(installed=f"jax {jax_version}", device_rules=device_rules)
+def _what(buffer: Buffer, arguments: Sequence[What]) -> What:
+    """What a piece of temporary memory is for: in a backward pass what has a parameter's shape is a gradient."""
+    module, op = place_of(buffer.op_name)
+    if buffer.argument >= 0:
+        module, op = arguments[buffer.argument].module, "copy"
+    shapes = {_shape(what.tensor) for what in arguments if what.role is Role.PARAMETER}
+    is_gradient = "transpose(" in buffer.op_name and _shape(buffer.tensor) in shapes
+    role = Role.GRADIENT if is_gradient else Role.UNMARKED
+    return What(role=role, tensor=buffer.tensor, op=op, module=module, source=buffer.source)
 
 
-def total_of(approximations: Iterable[Approximation]) -> int:
-    """The bytes of those with a size."""
-    return sum(each.bytes or 0 for each in approximations)
+def _shape(tensor: str) -> str:
+    """The part of `f32[8, 512]` that is no type, without blanks."""
+    return tensor.partition("[")[2].replace(" ", "")

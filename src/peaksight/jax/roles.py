@@ -6,14 +6,16 @@ from collections.abc import Iterable, Sequence
 from peaksight.records import Phase, Role
 
 # The fields of optax's states, and what scripts call the whole.
-_OPTIMIZER = re.compile(r"(\b|_)(opt|opt_state|optimizer|optim|tx_state|mu|nu|trace|momentum|velocity|sum_of_squares)(\b|_)")
+_OPTIMIZER = re.compile(
+    r"(\b|_)(opt|opt_state|optimizer|optim|tx_state|mu|nu|trace|momentum|velocity|sum_of_squares)(\b|_)"
+)
 _BUFFER = re.compile(r"\b(batch_stats|BatchStat|cache|stats|ema|ema_params)\b")
 _PARAMETER = re.compile(r"\b(params?|model|weights?|variables)\b")
 _WRAPPED = re.compile(r"^(?:jit|pjit|transpose|jvp|vmap|remat|checkpoint|shmap_body|shard_map)\((.*)\)$")
 # Steps of a path that say how the program is built, and not where in the model it is.
 _STRUCTURE = {
-    *"while body cond branch closed_call checkpoint rematted_computation remat remat2 custom_jvp_call eval_jaxpr".split(),
-    *"custom_vjp_call pjit jit scan core_call".split(),
+    *"while body cond branch closed_call checkpoint rematted_computation remat remat2 custom_jvp_call".split(),
+    *"eval_jaxpr custom_vjp_call pjit jit scan core_call".split(),
 }
 
 
@@ -67,12 +69,15 @@ def _bare(scope: str) -> str:
 def phase_of(op_name: str, *, trains: bool) -> tuple[Phase, bool]:
     """The phase in which a buffer is made, and whether it is kept for a backward pass.
 
-    `trains` tells that the program differentiates at all: what it does outside of that is the optimizer's step.
+    `trains` tells that the program differentiates at all: what it does outside of that is the optimizer's step, and
+    without it everything is evaluation.
     """
+    if not trains:
+        return Phase.EVALUATION, False
     if "rematted_computation" in op_name:
         return Phase.BACKWARD, True
     if "transpose(" in op_name:
         return Phase.BACKWARD, False
     if "jvp(" in op_name:
         return Phase.FORWARD, True
-    return (Phase.OPTIMIZER if trains and op_name else Phase.OTHER), False
+    return Phase.OPTIMIZER, False

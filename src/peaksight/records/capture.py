@@ -18,6 +18,7 @@ from peaksight.records.facts import (
     StatementFact,
     TermFact,
 )
+from peaksight.records.jax_program import JaxProgram
 from peaksight.records.phases import Phase
 
 
@@ -265,6 +266,9 @@ class Capture:
     `observed` tells that the objects of the script were looked at: without it the tables of facts that follow are empty
     because nothing could fill them. `without_effect` are the kinds of changes of a plan that did nothing in the run.
     Those on the script as a whole are the same in every capture of a run.
+
+    Of a run under JAX `pool_bytes` is what its allocator may take of the card, all of it at the start where
+    `preallocated`, and `programs` is the jitted function that made the peak. The pool is None under PyTorch.
     """
 
     argv: tuple[str, ...]
@@ -307,3 +311,6 @@ class Capture:
     source_lines: tuple[SourceLine, ...] = ()
     without_effect: tuple[str, ...] = ()
     work: tuple[StepWork, ...] = ()
+    pool_bytes: int | None = None
+    preallocated: bool = False
+    programs: tuple[JaxProgram, ...] = ()

@@ -252,6 +252,8 @@ def failure_lines(oom: OutOfMemory) -> list[tuple[str, int, str]]:
 def footer(report: Report) -> tuple[str, ...]:
     """Versions, how the run ended, how long it took."""
     versions = f"torch {report.torch}", f"device rules {report.device_rules}"
+    if report.torch.startswith("jax "):
+        versions = report.torch, f"memory as planned by {report.device_rules}"
     return *versions, ending(report), f"{report.seconds:.1f} s"
 
 

@@ -1,0 +1,50 @@
+"""What was not simulated exactly in a JAX run, each once: the report's *Not simulated* list."""
+
+from collections import Counter
+
+from peaksight.jax.execution import Planned
+from peaksight.records import Approximation
+
+MAX_NAMES = 5
+# The deviceless compile chooses some kernels without timing them, and the device's own compile then differs by so much.
+AUTOTUNING_SHARE = 0.05
+TEXTS = {
+    "jax-autotuning": "kernels that XLA chooses by timing them on the card: some need scratch memory of their own",
+    "jax-liveness": "no compiler for the card here ({names}): memory from the jaxpr alone, usually within 10 %",
+    "jax-values": "values that the script reads of arrays on the card, {times}: stand-ins were given (1.0, 1, False)",
+    "jax-eager": "operations outside of jit, {times}: their results count, not what they need while they run",
+    "jax-files": "arrays that would be written to or read from checkpoints, {times}: no file was touched",
+}
+
+
+class Notes:
+    """Counts approximations by slug, and by what names."""
+
+    def __init__(self) -> None:
+        """Nothing yet."""
+        self._counts: Counter[str] = Counter()
+        self._names: dict[str, dict[str, None]] = {}
+
+    def note(self, slug: str, name: str = "") -> None:
+        """`slug` happened."""
+        assert slug in TEXTS
+        self._counts[slug] += 1
+        self._names.setdefault(slug, {}).setdefault(name)
+
+    def planned(self, planned: Planned) -> None:
+        """What the plan of a program leaves open."""
+        if planned.without_compiler:
+            self.note("jax-liveness", planned.without_compiler)
+        else:
+            self.note("jax-autotuning")
+
+    def approximations(self, peak_bytes: int) -> tuple[Approximation, ...]:
+        """The list, for a run with this peak."""
+        return tuple(self._approximation(slug, peak_bytes) for slug in TEXTS if slug in self._counts)
+
+    def _approximation(self, slug: str, peak_bytes: int) -> Approximation:
+        count = self._counts[slug]
+        names = ", ".join(list(self._names[slug])[:MAX_NAMES])
+        what = TEXTS[slug].format(times="once" if count == 1 else f"{count} times", names=names)
+        at_most = int(AUTOTUNING_SHARE * peak_bytes) if slug in ("jax-autotuning", "jax-liveness") else None
+        return Approximation(slug=slug, what=what, bytes=None, at_most_bytes=at_most)

@@ -1,0 +1,93 @@
+"""The peak of one jitted function, called once with arguments that have only shapes."""
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import jax
+
+from peaksight.errors import UnsupportedError
+from peaksight.gpus import Room
+from peaksight.jax.compiling import Call
+from peaksight.jax.execution import Planned, arguments_of, execute, plan
+from peaksight.jax.facts import program_of
+from peaksight.jax.ledger import Ledger
+from peaksight.jax.notes import Notes
+from peaksight.jax.pool import pool_on
+from peaksight.jax.tracing import call_of, paths_of
+from peaksight.records import Capture, Versions
+from peaksight.records.jax_program import JaxProgram, PoolFact
+
+
+def capture_of_call(
+    fn: Any, args: Sequence[Any], room: Room, *, num_devices: int | None = None, **jit_options: Any
+) -> Capture:
+    """One call of `fn` on the card of `room`.
+
+    Args:
+        args: Arrays, `jax.ShapeDtypeStruct`s or trees of them; those with a sharding over several devices are split.
+        jit_options: What `jax.jit` takes; a function that is jitted already has its own.
+
+    Raises:
+        UnsupportedError: the function cannot be traced, or not compiled for the card.
+    """
+    started = time.perf_counter()
+    call, notes = traced_call(fn, args, jit_options), Notes()
+    planned = plan(call, room.card, paths_of(call.closed), num_devices or devices_of(call))
+    ledger = Ledger(pool_on(room))
+    ledger.step = 1
+    entries = [ledger.allocate(size, what) for size, what in arguments_of(planned)]
+    notes.planned(planned)
+    execute(planned, entries, ledger)
+    ledger.end_step()
+    return ledger.capture(
+        sys.argv[:1] or ("predict",),
+        room,
+        started,
+        versions=Versions(installed=f"jax {jax.__version__}", device_rules=tier_of(planned)),
+        not_simulated=notes.approximations(ledger.peak_bytes),
+        finished="script",
+        script_exit=0,
+        programs=(program_at_peak(planned, room, ledger),),
+    )
+
+
+def traced_call(fn: Any, args: Sequence[Any], jit_options: dict[str, Any]) -> Call:
+    """`fn` traced with `args`; UnsupportedError with the tracer's own first line where that fails."""
+    jitted = fn if hasattr(fn, "trace") else jax.jit(fn, **jit_options)
+    try:
+        return call_of(jitted.trace(*args), args)
+    except Exception as error:
+        name = getattr(fn, "__name__", type(fn).__name__)
+        line = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise UnsupportedError(
+            f"Can't trace {name}: {line}. Give it arguments with which jax.jit takes it, and name those that are no "
+            "arrays in static_argnums.",
+            slug="jax-trace",
+        ) from error
+
+
+def devices_of(call: Call) -> int:
+    """How many devices the arguments are spread over."""
+    meshes = [sharding.mesh for sharding in call.shardings if isinstance(sharding, jax.sharding.NamedSharding)]
+    return max((mesh.size for mesh in meshes), default=1)
+
+
+def tier_of(planned: Planned) -> str:
+    """Whose plan of the memory it is, as the report names it."""
+    return "liveness" if planned.without_compiler else f"XLA of jaxlib {jax.lib.__version__}"
+
+
+def program_at_peak(planned: Planned, room: Room, ledger: Ledger) -> JaxProgram:
+    """The facts that rules read, with what XLA planned in place of what liveness estimates."""
+    pool = pool_on(room)
+    fact = PoolFact(
+        total_bytes=room.card.total_bytes,
+        fraction=pool.fraction,
+        preallocates=pool.preallocates,
+        others_bytes=room.others_bytes,
+    )
+    call = planned.call
+    return replace(program_of(call.closed, donated=call.donated, paths=planned.paths, name=call.name), pool=fact)

@@ -1,0 +1,54 @@
+"""JAX's private names, in one place: what a traced function knows, and its compiler without a device."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jax._src import compiler
+from jax._src.sharding_impls import GSPMDSharding
+from jaxlib import _jax
+
+
+def compile_lowered(lowered: Any, devices: Sequence[Any], dump: Path) -> Any:
+    """The executable of a `jax.stages.Lowered` for the first of `devices`, which need not exist; XLA writes to `dump`.
+
+    What it was lowered for does not matter: a module knows how many devices it has, and not which.
+    """
+    num_devices = lowered._lowering.compile_args["num_devices"]
+    client = devices[0].client
+    options = compiler.get_compile_options(
+        num_replicas=1,
+        num_partitions=num_devices,
+        device_assignment=np.arange(num_devices).reshape(1, num_devices),
+        env_options_overrides={"xla_dump_to": str(dump), "xla_dump_hlo_as_text": "True"},
+        backend=client,
+    )
+    return client.compile(lowered.compiler_ir(), _jax.DeviceList(tuple(devices[:num_devices])), options)
+
+
+def output_shardings(executable: Any, num_devices: int) -> tuple[Any, ...]:
+    """How the outputs of an executable lie on the devices of this process; empty for one device."""
+    if num_devices == 1:
+        return ()
+    devices = tuple(jax.devices()[:num_devices])
+    return tuple(GSPMDSharding(devices, sharding) for sharding in executable.get_output_shardings())
+
+
+def num_devices_of(lowered: Any) -> int:
+    """How many devices a `jax.stages.Lowered` is for."""
+    return int(lowered._lowering.compile_args["num_devices"])
+
+
+def pjit_parameters(traced: Any) -> dict[str, Any]:
+    """Those of the `pjit` equation that calling a `jax.stages.Traced` would make."""
+    return traced._params
+
+
+def scan_counts(parameters: Mapping[str, Any]) -> tuple[int, int]:
+    """How many constants and how much of a carry a `scan` equation has: 0.11 keeps trees of them."""
+    if "num_consts" in parameters:
+        return parameters["num_consts"], parameters["num_carry"]
+    constants, carry, _ = parameters["ft_in"].unpack()
+    return len(list(constants)), len(list(carry))

@@ -1,0 +1,167 @@
+"""`peaksight.jax.predict`: what a program needs, who holds it, and whether JAX's pool has it."""
+
+from functools import partial
+
+import pytest
+
+jax = pytest.importorskip("jax")
+
+import jax.numpy as jnp  # noqa: E402
+
+import peaksight.jax  # noqa: E402
+from peaksight.errors import UnsupportedError, UsageError  # noqa: E402
+from peaksight.jax.compiling import NoCompiler, topology_of  # noqa: E402
+from peaksight.records import Category  # noqa: E402
+
+
+def has_compiler():
+    """Whether the CUDA plugin is there."""
+    from peaksight.gpus import find_card
+
+    try:
+        topology_of(find_card("h100-80gb"))
+    except NoCompiler:
+        return False
+    return True
+
+
+needs_compiler = pytest.mark.skipif(not has_compiler(), reason="needs the CUDA plugin of JAX")
+
+
+def layer(x, w):
+    with jax.named_scope("mlp"):
+        return jnp.tanh(x @ w)
+
+
+def loss(params, x):
+    for w in params["layers"]:
+        x = layer(x, w)
+    return jnp.mean(x**2)
+
+
+def step(state, x):
+    """One step of gradient descent with momentum."""
+    grads = jax.grad(loss)(state["params"], x)
+    mu = jax.tree.map(lambda m, g: 0.9 * m + g, state["mu"], grads)
+    return {"params": jax.tree.map(lambda p, m: p - 0.1 * m, state["params"], mu), "mu": mu}
+
+
+def shape(*dims, dtype=jnp.float32):
+    return jax.ShapeDtypeStruct(dims, dtype)
+
+
+def state_of(width, depth):
+    weights = {"layers": [shape(width, width) for _ in range(depth)]}
+    return {"params": weights, "mu": weights}
+
+
+WIDTH, DEPTH, BATCH = 512, 4, 8192
+ARGS = state_of(WIDTH, DEPTH), shape(BATCH, WIDTH)
+STATE_BYTES = 2 * DEPTH * WIDTH * WIDTH * 4
+
+predict = partial(peaksight.jax.predict, step, *ARGS)
+
+
+@needs_compiler
+def test_what_is_alive_adds_up_to_the_peak():
+    """Every byte has its row, and arguments, optimizer state and activations are told apart."""
+    report = predict(donate_argnums=0)
+    held = {row.category: 0 for row in report.live_at_peak}
+    for row in report.live_at_peak:
+        held[row.category] += row.bytes
+
+    assert report.peak.allocated_bytes == sum(row.bytes for row in report.live_at_peak)
+    assert held[Category.PARAMETER] == held[Category.OPTIMIZER_STATE] == STATE_BYTES // 2
+    assert held[Category.INPUT] == BATCH * WIDTH * 4
+    assert held[Category.ACTIVATION] >= 2 * BATCH * WIDTH * 4
+
+
+@needs_compiler
+def test_lines_scopes_and_arguments_are_named():
+    """The largest activation is made on the line of the layer, within its name scope."""
+    report = predict(donate_argnums=0)
+    activation = next(row for row in report.live_at_peak if row.category is Category.ACTIVATION)
+
+    assert activation.source.startswith("test_predict.py:")
+    assert "mlp" in activation.module
+    assert any(row.module == "state['params']['layers'][0]" for row in report.live_at_peak)
+
+
+@needs_compiler
+def test_a_state_that_is_not_donated_is_there_twice():
+    """The outputs need memory of their own, and a rule says so."""
+    donated, kept = predict(donate_argnums=0), predict()
+
+    assert kept.peak.allocated_bytes > donated.peak.allocated_bytes
+    assert any(finding.rule == "jax-state-not-donated" for finding in kept.findings)
+
+
+@needs_compiler
+def test_the_pool_is_a_fraction_of_the_card(monkeypatch):
+    """What the card has and the pool has not fails, with the words of XLA."""
+    need = predict(donate_argnums=0).peak.allocated_bytes
+    tight = predict(donate_argnums=0, memory_bytes=int(need * 1.2) + (600 << 20))
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.05")
+    failing = predict(donate_argnums=0, memory_bytes=int(need * 1.2) + (600 << 20))
+
+    assert tight.fits is not False
+    assert failing.fits is False
+    assert failing.oom.message.startswith("RESOURCE_EXHAUSTED: Out of memory while trying to allocate")
+    assert failing.peak.allocated_bytes == need
+
+
+@needs_compiler
+def test_sharded_arguments_count_once_for_each_card():
+    """Of a batch that is split over two cards, one card holds half, and of what is computed from it too."""
+    mesh = jax.make_mesh((2,), ("data",))
+    split = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("data"))
+    whole = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+    state, x = ARGS
+    sharded = jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=split)
+    copied = jax.tree.map(lambda each: jax.ShapeDtypeStruct(each.shape, each.dtype, sharding=whole), state)
+    report = peaksight.jax.predict(step, copied, sharded, donate_argnums=0)
+    held = sum(row.bytes for row in report.live_at_peak if row.category is Category.INPUT)
+
+    assert held == BATCH * WIDTH * 4 // 2
+    assert report.peak.allocated_bytes < 0.75 * predict(donate_argnums=0).peak.allocated_bytes
+
+
+def test_a_function_that_cannot_be_traced():
+    """JAX's own line is in the sentence."""
+
+    def decides(x):
+        return x if x > 0 else -x
+
+    with pytest.raises(UnsupportedError, match="Can't trace decides: ") as raised:
+        peaksight.jax.predict(decides, shape())
+    assert raised.value.slug == "jax-trace"
+
+
+def test_an_unknown_card_and_one_that_is_too_old():
+    """Each has its sentence."""
+    with pytest.raises(UsageError, match="Unknown GPU"):
+        predict(gpu="h9000")
+    with pytest.raises(UnsupportedError, match=r"compute capability 7\.5"):
+        predict(gpu="v100-16gb")
+
+
+def test_without_the_plugin_liveness_answers(monkeypatch):
+    """The report says so, and still adds up."""
+
+    def missing(card, call, num_devices=1):
+        raise NoCompiler("no plugin")
+
+    monkeypatch.setattr("peaksight.jax.execution.compile_for", missing)
+    report = predict(donate_argnums=0)
+
+    assert {"jax-liveness"} <= {unknown.slug for unknown in report.not_simulated}
+    assert report.peak.allocated_bytes == sum(row.bytes for row in report.live_at_peak)
+    assert report.peak.allocated_bytes > STATE_BYTES
+
+
+def test_a_fraction_that_is_none(monkeypatch):
+    """The sentence names the variable."""
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_MEM_FRACTION", "most")
+
+    with pytest.raises(UsageError, match="XLA_PYTHON_CLIENT_MEM_FRACTION=most"):
+        predict()
