@@ -103,4 +103,5 @@ def _when_full(evidence: Evidence, each: int) -> tuple[str, ...]:
     return (f"at this rate the {evidence.capture.gpu} is full at about step {step}",)
 
 
-RULE = Rule("grows-each-step", examine, needs=(Need.STEPS,))
+# What grows is large in the end, however little it is in the steps that were seen.
+RULE = Rule("grows-each-step", examine, needs=(Need.STEPS,), large_share=NOTABLE_SHARE)
