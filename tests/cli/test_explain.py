@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from peaksight.diagnosis.catalog import all_texts, every_rule, title_of
+from peaksight.diagnosis.kinds import RULE_OF_KIND
 from tests.golden_files import compare_golden
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -36,6 +37,13 @@ def test_a_name_that_is_no_rule_s(peaksight):
 
     assert done.returncode == 2
     assert done.stderr.strip().startswith("peaksight: There is no rule 'graph-keept': did you mean graph-kept?")
+
+
+def test_a_cause_that_read_names_leads_to_its_rule(peaksight):
+    """Both have words of their own: a log cannot decide as much."""
+    assert set(RULE_OF_KIND.values()) <= set(every_rule())
+    assert not RULE_OF_KIND.keys() & set(every_rule())
+    assert peaksight("explain", "memory-grows-over-steps").stdout == peaksight("explain", "grows-each-step").stdout
 
 
 def test_the_page_of_rules_is_up_to_date():

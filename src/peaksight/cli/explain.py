@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from peaksight.diagnosis.catalog import all_texts, every_rule, text_of, title_of
+from peaksight.diagnosis.kinds import RULE_OF_KIND
 from peaksight.errors import UsageError
 
 _WIDTH = 100
@@ -18,7 +19,7 @@ _WIDTH = 100
 def explain(rule: str | None, markdown: bool) -> None:
     """Explain RULE: what it finds, why that costs memory, an example, fixes, known misses; without it list all rules.
 
-    Rules are what `peaksight run` names under *Why*.
+    Rules are what `peaksight run` names under *Why*; a cause that `peaksight read` names leads to the rule on it.
     """
     console = Console(highlight=False)
     if markdown:
@@ -45,7 +46,7 @@ def _list() -> Table:
 
 def _text(rule: str) -> str:
     try:
-        return text_of(rule)
+        return text_of(RULE_OF_KIND.get(rule, rule))
     except KeyError:
         near = get_close_matches(rule, every_rule())
         meant = f"did you mean {near[0]}?" if near else "`peaksight explain` lists them."
