@@ -4,8 +4,9 @@
 What the forward saves for the backward of the same step holds most of the peak, beside what a more
 specific rule names: scores of attention (materialised-attention), logits (logits-unsupervised),
 what earlier steps left (graph-kept, accumulated-graph). It is the plain cause: the batch, the
-length or the resolution is too large for the card. Where the peak is in a forward without autograd, it
-is what this one computes with at a time.
+length or the resolution is too large for the card. Where it is little, but most of the peak together
+with temporaries such as gradients of activations, that is told. Where the peak is in a forward without
+autograd, it is what this one computes with at a time.
 
 ## Why it costs memory
 The backward of an operator needs its inputs or outputs, so that every layer keeps some tensors of the
@@ -32,11 +33,12 @@ Blocks are told by numbered module paths (`layers.3`): a model without them gets
 checkpointing. It takes the output of each block as what stays, and one block as what is recomputed.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 
 from peaksight.diagnosis.attention import attention_calls, blocks_of
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
-from peaksight.diagnosis.input_dependent import depends_on_input, saved_in_own_step
+from peaksight.diagnosis.input_dependent import depending_on_input, depends_on_input, saved_in_own_step
 from peaksight.diagnosis.module_blocks import blocks_of_modules
 from peaksight.diagnosis.rule import Answer, Need, Refuted, Rule
 from peaksight.records import Allocation, Basis, Effect, Finding, Fix, Phase
@@ -44,6 +46,14 @@ from peaksight.units import format_bytes
 
 # From here on they are what the peak is about.
 DOMINATING_SHARE = 0.3
+# With temporaries, as gradients of activations, they have to be that much to say something.
+DOMINATING_TOGETHER = 0.5
+_SMALLER = Fix(
+    kind="smaller-batch",
+    text="A smaller batch with gradient accumulation.",
+    effect=Effect.ROUNDING,
+    saves_bytes=None,
+)
 
 
 def examine(evidence: Evidence) -> Answer:
@@ -55,6 +65,10 @@ def examine(evidence: Evidence) -> Answer:
     if (passing := _passing(evidence)) and total_bytes(passing[1]) > total_bytes(held):
         return _of_evaluation(evidence, *passing)
     if total_bytes(held) < DOMINATING_SHARE * evidence.peak_bytes:
+        made = [a for a in depending_on_input(evidence) if a not in named]
+        alive = [a for a in evidence.live if a in frozenset(made) and a.step == evidence.peak_step]
+        if total_bytes(alive) >= DOMINATING_TOGETHER * evidence.peak_bytes and not _is_of_one_shape(alive):
+            return [_of_batch(evidence, "Activations and temporaries of one batch", made, alive, _SMALLER)]
         return Refuted(f"activations of one step, beside what other rules name, hold {_share(evidence, held)}")
     return [
         Finding(
@@ -67,6 +81,14 @@ def examine(evidence: Evidence) -> Answer:
             at=main_line(held),
         )
     ]
+
+
+def _is_of_one_shape(held: list[Allocation]) -> bool:
+    """Whether most of it is a few tensors of one shape, which one-large-tensor tells."""
+    sizes: Counter[str] = Counter()
+    for allocation in held:
+        sizes[allocation.tensor] += allocation.allocated_bytes
+    return max(sizes.values(), default=0) > total_bytes(held) / 2
 
 
 def _passing(evidence: Evidence) -> tuple[list[Allocation], list[Allocation]] | None:
@@ -91,17 +113,20 @@ def _of_evaluation(evidence: Evidence, made: list[Allocation], held: list[Alloca
         effect=Effect.ROUNDING,
         saves_bytes=evidence.saved_without(made) // 2,
     )
-    return [
-        Finding(
-            rule=RULE.slug,
-            title=f"Activations of one batch of an evaluation hold {_share(evidence, held)}",
-            bytes=evidence.saved_without(made),
-            evidence=largest_lines(held),
-            fixes=(smaller,),
-            basis=Basis.LIFETIME,
-            at=main_line(held),
-        )
-    ]
+    return [_of_batch(evidence, "Activations of one batch of an evaluation", made, held, smaller)]
+
+
+def _of_batch(evidence: Evidence, what: str, made: list[Allocation], held: list[Allocation], fix: Fix) -> Finding:
+    """`made` in the whole run, of which `held` are alive at the peak."""
+    return Finding(
+        rule=RULE.slug,
+        title=f"{what} hold {_share(evidence, held)}",
+        bytes=evidence.saved_without(made),
+        evidence=largest_lines(held),
+        fixes=(fix,),
+        basis=Basis.LIFETIME,
+        at=main_line(held),
+    )
 
 
 def _share(evidence: Evidence, held: Iterable[Allocation]) -> str:
@@ -120,22 +145,16 @@ def _by_block(held: Iterable[Allocation]) -> tuple[str, ...]:
 
 
 def _fixes(evidence: Evidence, saved: list[Allocation], held: list[Allocation]) -> tuple[Fix, ...]:
-    smaller = Fix(
-        kind="smaller-batch",
-        text="A smaller batch with gradient accumulation.",
-        effect=Effect.ROUNDING,
-        saves_bytes=None,
-    )
     blocks = blocks_of_modules(held)
     if not blocks:
-        return (smaller,)
+        return (_SMALLER,)
     checkpointing = Fix(
         kind="activation-checkpointing",
         text=f"Checkpoint each of the {len(blocks)} blocks such as {min(blocks)}.",
         effect=Effect.BITWISE,
         saves_bytes=evidence.saved_without(_recomputed(saved)),
     )
-    return checkpointing, smaller
+    return checkpointing, _SMALLER
 
 
 def _recomputed(saved: list[Allocation]) -> set[Allocation]:

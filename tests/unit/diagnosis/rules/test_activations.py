@@ -2,7 +2,7 @@
 
 from peaksight.diagnosis.evidence import Evidence
 from peaksight.diagnosis.rules.activations import RULE
-from peaksight.records import Outcome, Role
+from peaksight.records import CheckpointFact, Outcome, Phase, Role
 from peaksight.units import MIB
 from tests.helpers import allocation_of, capture_of, step_of
 
@@ -26,6 +26,50 @@ def test_a_model_without_numbered_modules_gets_no_estimate():
     (finding,) = RULE.look(Evidence(capture))
 
     assert [fix.kind for fix in finding.fixes] == ["smaller-batch"]
+
+
+def test_a_batch_of_an_evaluation():
+    """GIVEN the peak is in a forward without autograd, THEN what this one computes with is told."""
+    passing = {"phase": Phase.EVALUATION, "grad_enabled": False, "step": 2}
+    layers = [
+        allocation_of(6 * MIB, born=21 + place, died=23 + place, tensor="float32[9]", **passing) for place in (0, 1)
+    ]
+    (finding,) = RULE.look(Evidence(capture_of(allocation_of(MIB, born=1), *layers, steps=STEPS)))
+
+    assert finding.bytes == 12 * MIB
+    assert finding.title.startswith("Activations of one batch of an evaluation hold 12.00 MiB")
+    assert finding.fixes[0].kind == "smaller-evaluation-batch"
+
+
+def test_what_a_checkpoint_does_without_autograd_is_no_evaluation():
+    """Near miss: a reentrant one computes so in training."""
+    layer = allocation_of(6 * MIB, born=4, died=9, grad_enabled=False)
+    checkpoint = CheckpointFact(
+        step=1,
+        at="train.py:9",
+        module="Net.0",
+        reentrant=True,
+        input_needs_grad=True,
+        grad_enabled=True,
+        first_tick=3,
+        last_tick=9,
+        recomputed_from=0,
+        recomputed_to=0,
+    )
+    run = capture_of(allocation_of(MIB, born=1), layer, steps=STEPS, checkpoints=(checkpoint,))
+
+    assert RULE.look(Evidence(run)).outcome is Outcome.REFUTED
+
+
+def test_temporaries_of_a_batch_count_where_little_is_saved():
+    """GIVEN a backward that makes 9 MiB of several shapes, as after checkpointing."""
+    made = [
+        allocation_of(3 * MIB, born=born, died=39, phase=Phase.BACKWARD, grad_enabled=False, tensor=f"float32[{born}]")
+        for born in (21, 22, 23)
+    ]
+    (finding,) = RULE.look(Evidence(capture_of(allocation_of(2 * MIB, born=1), *made, steps=STEPS)))
+
+    assert finding.title.startswith("Activations and temporaries of one batch hold 11.00 MiB")
 
 
 def test_a_peak_of_parameters_is_none():
