@@ -75,8 +75,9 @@ def test_many_alike_are_no_single_one():
 
 
 def test_a_few_of_one_shape_stand_out_together():
-    """GIVEN three of a fifth of the peak each, THEN they are told as one."""
-    blocks = [allocation_of(4 * MIB, born=born, tensor="float32[4, 4, 9]") for born in (2, 3, 4)]
+    """GIVEN three temporaries of a fifth of the peak each, THEN they are told as one."""
+    about = {"tensor": "float32[4, 4, 9]", "phase": Phase.BACKWARD, "grad_enabled": False}
+    blocks = [allocation_of(4 * MIB, born=born, **about) for born in (2, 3, 4)]
     found = answer(capture_of(allocation_of(8 * MIB, born=1, role=Role.PARAMETER), *blocks), "one-large-tensor")
 
     assert found.title == "3 times float32[4, 4, 9] is 12.00 MiB (60 % of the peak)"
