@@ -11,11 +11,9 @@ import torch.distributed as dist
 import torch.multiprocessing
 from torch import nn
 from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
-from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DistributedSampler
 
 from peaksight.records import Role
-from peaksight.units import MIB
 
 from .cards import by_role, h100, slugs
 
@@ -122,59 +120,6 @@ def test_a_sampler_gives_everything(world):
 
 def parameter_bytes(module):
     return sum(parameter.nbytes for parameter in module.parameters())
-
-
-def train(model, num_steps):
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for _ in range(num_steps):
-        model(torch.randn(8, 64, device="cuda")).sum().backward()
-        optimizer.step()
-        yield
-        optimizer.zero_grad()
-
-
-@pytest.mark.parametrize("as_view", [False, True], ids=["copied", "view"])
-def test_buckets_are_beside_gradients_or_in_their_place(as_view, world):
-    """DDP's own C++ allocates them: as large as all parameters, before the first and anew in the second step."""
-    model = nn.Sequential(nn.Linear(64, 4096), nn.ReLU(), nn.Linear(4096, 64)).cuda()
-    parallel = DistributedDataParallel(model, device_ids=[0], gradient_as_bucket_view=as_view)
-    num_bytes = parameter_bytes(model)
-
-    assert num_bytes == by_role(world, Role.COMMUNICATION)
-    for _ in train(parallel, 3):
-        assert num_bytes == by_role(world, Role.COMMUNICATION)
-        assert (0 if as_view else num_bytes) == by_role(world, Role.GRADIENT)
-    buckets = [b for b in world.ledger.births if b.role is Role.COMMUNICATION and b.died is None]
-    assert [2] == list({birth.step for birth in buckets})
-    assert num_bytes == {a.slug: a.bytes for a in world.approximations.records()}["bucket-release"]
-
-
-def test_a_bucket_has_up_to_its_cap_once_the_order_is_known(world):
-    """25 MiB, the first 1 MiB; before, one bucket has everything."""
-    model = nn.Sequential(nn.Linear(64, 2**16, bias=False), nn.Linear(2**16, 64, bias=False)).cuda()
-    parallel = DistributedDataParallel(model)
-    buckets = [b for b in world.ledger.births if b.role is Role.COMMUNICATION and b.died is None]
-    for _ in train(parallel, 2):
-        pass
-    rebuilt = [b for b in world.ledger.births if b.role is Role.COMMUNICATION and b.died is None]
-
-    assert [2 * 16 * MIB] == [birth.requested_bytes for birth in buckets]
-    assert [16 * MIB, 16 * MIB] == [birth.requested_bytes for birth in rebuilt]
-
-
-def test_ddp_of_other_kinds(world):
-    """Buffers that are broadcast, parameters that are not used, static graphs, and no synchronisation."""
-    for options in ({"find_unused_parameters": True}, {"static_graph": True}, {}):
-        model = nn.Sequential(nn.Linear(64, 64), nn.BatchNorm1d(64))
-        model.unused = nn.Linear(4, 4) if "find_unused_parameters" in options else nn.Identity()
-        model.forward = lambda x, model=model: model[1](model[0](x))
-        parallel = DistributedDataParallel(model.cuda(), device_ids=[0], **options)
-        for _ in train(parallel, 3):
-            pass
-    with parallel.no_sync():
-        parallel(torch.randn(8, 64, device="cuda")).sum().backward()
-
-    assert model[0].weight.grad is not None
 
 
 @pytest.mark.filterwarnings("ignore:FSDP is switching to use `NO_SHARD`:UserWarning")

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from peaksight.attribution.late_release import with_late_release
 from peaksight.attribution.live_set import live_at_peak
 from peaksight.attribution.series import Series
 from peaksight.attribution.verdict import allowed_by_script, judge
@@ -17,6 +18,10 @@ def build_report(capture: Capture, room: Room, unlimited: Capture | None = None)
     `unlimited` is the same run on a card without a limit, where one was made because a failure ended the first, on this
     card or on another: what the job needs is read from it.
     """
+    if unlimited is None:
+        capture = with_late_release(capture)
+    else:
+        unlimited = with_late_release(unlimited)
     verdict, whole = judge(capture, room, unlimited), unlimited or capture
     series = Series(whole)
     return Report(

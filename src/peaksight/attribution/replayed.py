@@ -31,6 +31,7 @@ class Replayed:
 
     failure: ReplayedFailure | None
     num_alloc_retries: int
+    peak_allocated_bytes: int
     peak_reserved_bytes: int
     needed_bytes: int
 
@@ -69,6 +70,7 @@ class _Replayer:
         return Replayed(
             failure=failure,
             num_alloc_retries=allocator.memory_stats()["num_alloc_retries"],
+            peak_allocated_bytes=allocator.peak_allocated_bytes,
             peak_reserved_bytes=allocator.peak_reserved_bytes,
             needed_bytes=self._needed_bytes,
         )

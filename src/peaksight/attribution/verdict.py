@@ -21,8 +21,6 @@ DECIDING_BYTES = {
     "other-process": UNBOUNDED_BYTES,
     "communicator": GIB // 2,
 }
-# Approximations with a size, by which the peak may be higher.
-MAY_BE_ALIVE = {"bucket-release"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +93,7 @@ def _unknown_bytes(capture: Capture) -> dict[str, int]:
 def _most_bytes(unknown: Approximation) -> int:
     if unknown.at_most_bytes is not None:
         return unknown.at_most_bytes
-    if unknown.bytes is None:
-        return DECIDING_BYTES.get(unknown.slug, 0)
-    return unknown.bytes if unknown.slug in MAY_BE_ALIVE else 0
+    return DECIDING_BYTES.get(unknown.slug, 0) if unknown.bytes is None else 0
 
 
 def _retries(capture: Capture, room: Room) -> Retries | None:

@@ -26,7 +26,7 @@ TEXTS = {
     "same-ranks": "{names} ranks, of which each was simulated as if the others held what it holds",
     "after-training": "what follows the training: the script failed there with code {names}, and was stopped",
     "communicator": "communicators of NCCL, outside PyTorch",
-    "bucket-release": "the first buckets of DistributedDataParallel, which may be alive until the second backward pass",
+    "bucket-release": "what DistributedDataParallel reduced and dropped, which NCCL may keep for 0.1 s more",
     "missing-weights": "weights that are not in the local cache, done without: {names}",
     "threads": "operators that a second thread ran, {times}, first at {at}: in the order of this run",
     "draws": "random numbers drawn on the CPU {times}, first at {at}: a real run draws others",

@@ -29,6 +29,7 @@ class Birth:
     role: Role = Role.UNMARKED
     died: int | None = None
     dispensable: bool = False
+    late_free: bool = False
     tensor: str = ""
     saved_by: str = ""
     backward: int = 0
@@ -52,6 +53,7 @@ class Birth:
             source=self.lines.source,
             library=self.lines.library,
             dispensable=self.dispensable,
+            late_free=self.late_free,
             tensor=self.tensor,
             saved_by=self.saved_by,
             backward=self.backward,

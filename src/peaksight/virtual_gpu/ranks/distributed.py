@@ -1,22 +1,17 @@
 """`torch.distributed` on the virtual GPU: one rank of a world in which all others hold what it holds; no sockets."""
 
-import functools
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.cuda.nccl
 import torch.distributed as dist
 import torch.multiprocessing
-from torch.nn.parallel import distributed as data_parallel
 
 from peaksight.overlays.patches import Patches
-from peaksight.records import Role
-from peaksight.virtual_gpu.memory.births import Birth
 from peaksight.virtual_gpu.memory.devices import Devices
-from peaksight.virtual_gpu.ranks import sharding
+from peaksight.virtual_gpu.ranks import ddp, sharding
 from peaksight.virtual_gpu.ranks.world import World
 from peaksight.virtual_gpu.torch_private import world as groups
 
@@ -36,7 +31,7 @@ def install(patches: Patches, devices: Devices, world: World, note: Note) -> Non
         _make_groups(patches, world, note)
         _keep_stores_in_process(patches)
         sharding.install(patches)
-        _follow_data_parallel(patches, devices, note)
+        ddp.install(patches, devices, note)
         patches.callback(_leave_groups)
         patches.set(sys, "excepthook", sys.excepthook)  # a group puts its rank in front of tracebacks
 
@@ -93,46 +88,6 @@ def _keep_stores_in_process(patches: Patches) -> None:
         for name in ("TCPStore", "FileStore"):
             if hasattr(owner, name):
                 patches.set(owner, name, make_store)
-
-
-def _follow_data_parallel(patches: Patches, devices: Devices, note: Note) -> None:
-    """DistributedDataParallel runs as it is; what its C++ part allocates are buckets, and broadcasts.
-
-    That all ranks have the same parameters goes without saying, and is not verified with a few bytes on the card.
-    """
-
-    def marking(function: Callable) -> Callable:
-        @functools.wraps(function)
-        def marked(*args: Any, **kwargs: Any) -> Any:
-            with _births(devices) as births:
-                result = function(*args, **kwargs)
-            for birth in births:
-                birth.role = Role.COMMUNICATION
-            return result
-
-        return marked
-
-    def make_buckets(reducer: Any, *args: Any, **kwargs: Any) -> None:
-        with _births(devices) as births:
-            initialise(reducer, *args, **kwargs)
-        note("bucket-release", num_bytes=sum(birth.requested_bytes for birth in births))
-
-    initialise = marking(dist.Reducer.__init__)
-    patches.set(dist.Reducer, "__init__", make_buckets)
-    for owner, name in ((dist.Reducer, "_rebuild_buckets"), (dist, "_broadcast_coalesced")):
-        patches.set(owner, name, marking(getattr(owner, name)))
-    patches.set(data_parallel, "_verify_param_shape_across_processes", lambda *args: None)
-    patches.set(dist.Logger, "set_runtime_stats_and_log", lambda logger: None)  # it logs that nothing was timed
-
-
-@contextmanager
-def _births(devices: Devices) -> Iterator[list[Birth]]:
-    """What is born inside, once it is left."""
-    births: list[Birth] = []
-    before = [len(ledger.births) for ledger in devices.ledgers]
-    yield births
-    for ledger, first in zip(devices.ledgers, before, strict=True):
-        births += ledger.births[first:]
 
 
 def _start_one_process(patches: Patches, world: World) -> None:
