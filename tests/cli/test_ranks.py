@@ -69,3 +69,14 @@ def test_ranks_that_are_not_there(words, slug, peaksight):
     assert done.returncode == 2
     assert done.stderr.endswith(f"See docs/messages.md#{slug}.\n")
     assert done.stderr.count("\n") == 1
+
+
+def test_ranks_that_wait_for_each_other(peaksight):
+    """GIVEN a collective on rank 0 only, THEN there is no answer, and both lines are named."""
+    done = peaksight("run", *H100, "--ranks", 2, "--json", "-", SCRIPT, "--only", "reduce")
+    report = json.loads(done.stdout)
+
+    assert done.returncode == 2
+    assert (report["fits"], report["finished"]) == (None, "deadlock")
+    assert "rank 0 calls all_reduce of float32[64, 256] at ranks.py:30, and rank 1 calls all_gather" in done.stderr
+    assert done.stderr.endswith("See docs/messages.md#ranks-disagree.\n")

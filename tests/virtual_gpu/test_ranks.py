@@ -11,6 +11,7 @@ from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 from peaksight.records import Role
+from peaksight.virtual_gpu.ranks.collectives import in_ranges
 from peaksight.virtual_gpu.ranks.sharding import Chunks
 from peaksight.virtual_gpu.ranks.world import World
 
@@ -96,6 +97,26 @@ def test_groups_of_some(rank):
     assert (dist.get_rank(mine), dist.get_world_size(mine), dist.get_rank(others)) == (1, 2, -1)
     mesh = init_device_mesh("cuda", (2, 2), mesh_dim_names=("replicate", "shard"))
     assert (mesh["replicate"].get_local_rank(), mesh["shard"].get_local_rank()) == (1, 0)
+
+
+def test_collectives_are_kept(rank):
+    """With their tensors, their ranks and their step, those of a group of one aside."""
+    dist.all_reduce(torch.ones(4, 2, device="cuda"))
+    dist.barrier(dist.new_group([0, 2]))
+    dist.barrier(dist.new_group([2]))
+
+    assert [(call.kind, call.tensors, call.group, call.step) for call in rank.collectives.facts] == [
+        ("all_reduce", "float32[4, 2]", "0-3", 1),
+        ("barrier", "", "0,2", 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "text"), [(range(8), "0-7"), ([3, 7, 11], "3-11:4"), ([0, 1, 3], "0,1,3"), ([2, 1, 0], "2,1,0")]
+)
+def test_groups_in_words(ranks, text):
+    """However large they are."""
+    assert in_ranges(list(ranks)) == text
 
 
 def test_send_and_receive(rank):

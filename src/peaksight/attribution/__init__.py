@@ -3,6 +3,7 @@
 from peaksight.attribution.build import build_report
 from peaksight.attribution.commits import commit_peak, commit_without_answer
 from peaksight.attribution.comparison import JudgedRun, compare_runs
+from peaksight.attribution.deadlocks import Disagreement, disagreement, in_deadlock
 from peaksight.attribution.devices import capture_of_peak, report_on
 from peaksight.attribution.fragmentation import pins_of
 from peaksight.attribution.live_set import live_at_peak, live_set
@@ -12,6 +13,7 @@ from peaksight.attribution.replayed import replay_capture, segments_when_reserve
 from peaksight.attribution.verdict import Verdict, first_failure, judge
 
 __all__ = [
+    "Disagreement",
     "JudgedRun",
     "Verdict",
     "act_alike",
@@ -21,7 +23,9 @@ __all__ = [
     "commit_peak",
     "commit_without_answer",
     "compare_runs",
+    "disagreement",
     "first_failure",
+    "in_deadlock",
     "judge",
     "live_at_peak",
     "live_set",

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from peaksight.attribution import Disagreement, disagreement, in_deadlock
 from peaksight.cli.output import Output, stdout_on_stderr
 from peaksight.cli.plans import plan_option, under_plan
 from peaksight.cli.publish import FILE, STDOUT, Destinations, all_option, destination_options, publish, write_file
@@ -51,12 +52,16 @@ def _run(command: ScriptCommand, options: SimulationOptions, to: Destinations, c
     to.check()
     with stdout_on_stderr() if to.json == STDOUT else nullcontext():
         captures = _simulate(command, room, options, progress, changes)
+    clash = None if any(capture.fatal is not None for capture in captures) else disagreement(captures)
+    captures = captures if clash is None else in_deadlock(captures)
     report = explained_report(captures, room)
     for kind in captures[-1].without_effect:
         output.say(f"of the plan, {kind} changed nothing in this run")
     publish(report, to, output, shown=report.finished != "failed" or report.oom is not None)
     if to.save:
         write_file(to.save, lambda path: write_capture_file(path, captures, room), output)
+    if clash is not None:
+        raise _ranks_disagree(clash)
     if report.finished == "untrained" and report.oom is None:
         raise _untrained()
     if _exit_code(report) == NO_ANSWER:
@@ -117,6 +122,14 @@ def _simulate(
         how=how,
         progress=progress,
     ).captures()
+
+
+def _ranks_disagree(clash: Disagreement) -> ScriptError:
+    return ScriptError(
+        f"No answer: the ranks wait for each other for ever, for {clash}. "
+        "Let every rank of a group call the same collectives in the same order.",
+        slug="ranks-disagree",
+    )
 
 
 def _untrained() -> ScriptError:

@@ -9,6 +9,7 @@ from peaksight.records.facts import (
     CallFact,
     CheckpointFact,
     CheckpointFlagFact,
+    CollectiveFact,
     FreezeFact,
     Hold,
     LabelFact,
@@ -244,7 +245,7 @@ class Versions:
 
 
 # How a run ends whose peak may not be that of the training.
-WITHOUT_ANSWER = frozenset({"interrupted", "failed", "untrained"})
+WITHOUT_ANSWER = frozenset({"interrupted", "failed", "untrained", "deadlock"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,7 +257,8 @@ class Capture:
     `allocations` are in order of birth. `peak_tick` is the tick of the first allocation that reached
     `peak_allocated_bytes`. `finished` says why the run ended: `script` (its end), `steady` (two steps alike),
     `steps` (as many as asked), `unsteady` (twenty steps that never agree), `recorded` (a snapshot of a real run), or
-    one of `WITHOUT_ANSWER`: `interrupted`, `failed`, `untrained` (its end, but no optimizer ever stepped).
+    one of `WITHOUT_ANSWER`: `interrupted`, `failed`, `untrained` (its end, but no optimizer ever stepped), `deadlock`
+    (ranks wait for each other).
 
     `calls` are in order of their ticks, and `failures` in theirs; `fatal` is the index of the failure that ended the
     run, None if the script got over all of them. `outside_bytes` is the most that the process held outside the
@@ -311,6 +313,7 @@ class Capture:
     freezes: tuple[FreezeFact, ...] = ()
     statements: tuple[StatementFact, ...] = ()
     source_lines: tuple[SourceLine, ...] = ()
+    collectives: tuple[CollectiveFact, ...] = ()
     without_effect: tuple[str, ...] = ()
     work: tuple[StepWork, ...] = ()
     pool_bytes: int | None = None

@@ -63,6 +63,21 @@ class BackwardFact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CollectiveFact:
+    """One collective of torch.distributed that a rank called, as `all_reduce`, at the person's line `source` in `step`.
+
+    `tensors` are those that it gave (`float32[64, 256]`), `group` the ranks that take part: `0-7`, `0-56:8` for every
+    eighth, or one by one.
+    """
+
+    kind: str
+    tensors: str
+    group: str
+    source: str
+    step: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TermFact:
     """One of several terms whose sum the backward pass `backward` began at, and whose graphs have nothing in common.
 

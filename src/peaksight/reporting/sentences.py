@@ -38,6 +38,7 @@ _FINISHED = {
     "interrupted": "interrupted",
     "failed": "the script failed",
     "untrained": "the script ran to its end",
+    "deadlock": "the ranks wait for each other",
 }
 
 

@@ -35,6 +35,7 @@ from peaksight.virtual_gpu.memory.devices import Devices, allocator_of
 from peaksight.virtual_gpu.memory.ledger import Ledger
 from peaksight.virtual_gpu.memory.roles import COPIES, Roles, is_of_host
 from peaksight.virtual_gpu.ranks import distributed
+from peaksight.virtual_gpu.ranks.collectives import Collectives
 from peaksight.virtual_gpu.ranks.world import World
 from peaksight.virtual_gpu.script.other_processes import call_in_forked, refuse_card, refuse_used_card
 from peaksight.virtual_gpu.source_lines import Lines, SourceLines
@@ -108,6 +109,7 @@ class VirtualGpu:
         )
         self.stopwatch = Stopwatch(room.card, self.devices, self.loop)
         self.witness = Witness(self.devices, self.loop, self._lines)
+        self.collectives = Collectives(self.loop, self._lines)
         self._roles = Roles(self.devices, self.loop)
         self._on_step = on_step
         self._lookout = lookout
@@ -157,7 +159,7 @@ class VirtualGpu:
         data_loading.install(patches, self.witness.loader_read, self._worst)
         triton_kernels.install(patches, partial(self.approximations.note, "triton-kernels"))
         generation.install(patches, partial(self.made_up, "token"))
-        distributed.install(patches, self.devices, self.world, self.approximations.note)
+        distributed.install(patches, self.devices, self.world, self.approximations.note, self.collectives.called)
         loading.install(patches, self.devices)
         saving.install(patches, self._files, self.loop)
         safetensors_files.install(patches, self._files, self.loop)

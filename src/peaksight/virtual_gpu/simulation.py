@@ -128,6 +128,7 @@ def _capture(
         device=ledger.device,
         rank=gpu.world.rank,
         world_size=gpu.world.size,
+        collectives=tuple(gpu.collectives.facts),
         observed=not gpu.witness.has_failed,
         holds=gpu.witness.holds_on(ledger.device),
         passes=tuple(gpu.witness.passes.calls[ledger.device]),

@@ -16,19 +16,20 @@ from peaksight.virtual_gpu.ranks.world import World
 from peaksight.virtual_gpu.torch_private import world as groups
 
 Note = Callable[..., None]
+Called = Callable[[Any, str, Any], None]
 
 _BACKEND = "same_ranks"
 _NCCL = (2, 28, 9)  # of torch 2.11 to 2.14
 
 
-def install(patches: Patches, devices: Devices, world: World, note: Note) -> None:
+def install(patches: Patches, devices: Devices, world: World, note: Note, called: Called) -> None:
     """Make every process group one of `world`, of which one rank is there, until `patches` is left.
 
-    `note` is `Approximations.note`.
+    `note` is `Approximations.note`, and `called` is told of every collective.
     """
     _start_one_process(patches, world)
     if dist.is_available():
-        _make_groups(patches, world, note)
+        _make_groups(patches, world, note, called)
         _keep_stores_in_process(patches)
         sharding.install(patches)
         ddp.install(patches, devices, note)
@@ -41,12 +42,13 @@ def _leave_groups() -> None:
         dist.destroy_process_group()
 
 
-def _make_groups(patches: Patches, world: World, note: Note) -> None:
+def _make_groups(patches: Patches, world: World, note: Note, called: Called) -> None:
     """Whatever backend is asked for: the group says that it has it."""
     from torch.distributed import distributed_c10d as c10d
 
-    from peaksight.virtual_gpu.ranks.process_group import SameRanks
+    from peaksight.virtual_gpu.ranks import process_group
 
+    patches.set(process_group, "called", called)
     if not hasattr(dist.Backend, _BACKEND.upper()):
         dist.Backend.register_backend(_BACKEND, _new_group, devices=["cpu", "cuda"])
 
@@ -56,7 +58,7 @@ def _make_groups(patches: Patches, world: World, note: Note) -> None:
             if size > 1:
                 note("same-ranks", str(size))
         group, store = real(size, rank, ranks, dist.Backend(_BACKEND), *args, **kwargs | {"device_id": None})
-        if isinstance(group, SameRanks):
+        if isinstance(group, process_group.SameRanks):
             groups().pg_map[group] = (backend, store)
             if "nccl" in str(backend) or backend == dist.Backend.UNDEFINED:
                 note("communicator")

@@ -1,6 +1,7 @@
 """The process group of one rank of many: what a collective does when all others hold what this rank holds."""
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -9,6 +10,11 @@ import torch.distributed as dist
 from peaksight.virtual_gpu.torch_private import finished_work, world
 
 Tensors = Sequence[torch.Tensor]
+
+
+def called(group: "SameRanks", kind: str, tensors: Tensors) -> None:
+    """Hears of every collective of a group, by its kind and the tensors that this rank gives; a run has its own."""
+
 
 _ProcessGroup: Any = dist.ProcessGroup  # its stubs tell of overloads that the C++ names for these methods lack
 
@@ -170,7 +176,13 @@ class SameRanks(_ProcessGroup):
     def _end_coalescing(self, device: Any) -> Any:
         return finished_work([])
 
+    @cached_property
+    def ranks(self) -> tuple[int, ...]:
+        """The numbers of its members in the world."""
+        return tuple(world().pg_group_ranks[self])
+
     def _finished(self, kind: str, given: Tensors, result: Any) -> Any:
+        called(self, kind, given)
         return finished_work(result)
 
     def _repeat(self, output: torch.Tensor, tensor: torch.Tensor) -> None:
