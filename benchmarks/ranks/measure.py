@@ -50,10 +50,10 @@ def measure(script: str, *args: str) -> dict:
 
 def run(num_ranks: int, words: list[str]) -> dict:
     """All ranks of one script under torchrun; each prints its record last."""
-    command = ["torchrun", "--standalone", f"--nproc-per-node={num_ranks}", __file__, "--", *words]
+    command = ["torchrun", "--standalone", f"--nproc-per-node={num_ranks}", __file__, *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     records = [json.loads(line.partition("RANK ")[2]) for line in done.stdout.splitlines() if line.startswith("RANK ")]
-    failure = "" if len(records) == num_ranks else done.stderr[-1500:]
+    failure = "" if len(records) == num_ranks else done.stderr[:3000]
     print(words, failure or [record["peak_allocated"] for record in records], flush=True)
     return {
         "words": [Path(words[0]).name, *words[1:]],
@@ -64,9 +64,9 @@ def run(num_ranks: int, words: list[str]) -> dict:
 
 
 def main() -> None:
-    """One rank behind `--`, else all tasks that were predicted for as many ranks."""
-    if sys.argv[1] == "--":
-        print("RANK", json.dumps(measure(*sys.argv[2:])), flush=True)
+    """One rank under torchrun, else all tasks that were predicted for as many ranks."""
+    if "RANK" in os.environ:
+        print("RANK", json.dumps(measure(*sys.argv[1:])), flush=True)
         return
     num_ranks, file = int(sys.argv[1]), Path(sys.argv[2])
     tasks = sys.argv[3:] or json.loads((HERE / f"predicted-{num_ranks}.json").read_text())

@@ -37,7 +37,7 @@ AT_THE_END = {"finished": "script"}
     ids=["same", "other-groups", "after-a-stop", "uneven", "objects", "send"],
 )
 def test_ranks_that_agree(a, b):
-    """Of groups without both, of steps that one of them did not come to, and of sizes that are free, nothing is said."""
+    """Groups without both, steps that one of them did not come to, and sizes that are free do not count."""
     assert disagreement([a, b]) is None
 
 
