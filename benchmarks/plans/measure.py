@@ -1,0 +1,79 @@
+"""On a machine with a GPU: `python -m benchmarks.plans.measure FILE [--seconds N]` runs what predict.py predicted.
+
+Of each pair: the script as it is below the limit, which has to fail, and without it; the first plan below the limit;
+and the expert's tries without it. Each in a process of its own.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from benchmarks.plans.pairs import PREDICTED, SCRIPTS, Pair, all_pairs
+
+ROOT = Path(__file__).parents[2]
+
+
+def main() -> None:
+    """Measure until the time is over."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--seconds", type=float, default=500)
+    options = parser.parse_args()
+    started, found = time.perf_counter(), {}
+    for pair in all_pairs():
+        if time.perf_counter() - started < options.seconds:
+            found[pair.name] = measure(pair)
+            options.file.write_text(json.dumps({"machine": machine(), "pairs": found}, indent=1) + "\n")
+            print(pair.name, round(time.perf_counter() - started), flush=True)
+
+
+def machine() -> dict[str, str]:
+    """What was measured on."""
+    import torch
+
+    return {"card": torch.cuda.get_device_name(), "torch": torch.__version__, "date": str(date.today())}
+
+
+def measure(pair: Pair) -> dict[str, Any]:
+    """Every run of `pair` that is wanted."""
+    predicted = json.loads(PREDICTED.read_text())[pair.name]
+    return {name: _child(*words) for name, words in _runs(pair, predicted).items()}
+
+
+def _runs(pair: Pair, predicted: dict[str, Any]) -> dict[str, tuple]:
+    plan = predicted["plan"] or {"changes": [], "arguments": None}
+    planned = [pair.argv[0], *(pair.argv[1:] if plan["arguments"] is None else plan["arguments"])]
+    runs: dict[str, tuple] = {
+        "original, limited": (pair.argv, pair.limit_bytes, []),
+        "original": (pair.argv, 0, []),
+        "plan, limited": (planned, pair.limit_bytes, plan["changes"]),
+    }
+    return runs | {name: ([*pair.argv, *words], 0, []) for name, words in pair.tries.items()}
+
+
+def _child(argv: list[str], limit_bytes: int, changes: list) -> dict[str, Any]:
+    settings = json.dumps({"argv": argv, "limit_bytes": limit_bytes, "changes": changes})
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.plans.child", settings],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": _search_path(), "HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    last = done.stdout.strip().splitlines()[-1:] or [""]
+    return json.loads(last[0]) if last[0].startswith("{") else {"error": done.stderr.strip()[-500:]}
+
+
+def _search_path() -> str:
+    return os.pathsep.join(filter(None, (str(ROOT / "src"), str(ROOT), str(SCRIPTS), os.environ.get("PYTHONPATH", ""))))
+
+
+if __name__ == "__main__":
+    main()
