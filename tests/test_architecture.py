@@ -25,7 +25,8 @@ BELOW = {
 BELOW["virtual_gpu"] = BELOW["live"] = BELOW["postmortem"] = BELOW["jax"] = BELOW["overlays"] | {"overlays"}
 BELOW["attribution"] = FOUNDATION | {"gpus", "allocator"}
 BELOW["diagnosis"] = BELOW["attribution"] | {"attribution"}
-BELOW["planning"] = BELOW["verification"] = BELOW["diagnosis"] | {"diagnosis"}
+BELOW["planning"] = BELOW["diagnosis"] | {"diagnosis"}
+BELOW["verification"] = BELOW["planning"] | {"overlays"}
 BELOW["library"] = FOUNDATION | {"reporting"}
 BELOW["cli"] = set(BELOW)
 # What programs call, which is on top like `library`.

@@ -10,7 +10,7 @@ from peaksight.records import ScriptCommand
 from peaksight.records.certificate import Certificate
 from peaksight.records.training import Job
 from peaksight.verification.certify import certify
-from peaksight.verification.plan import Plan
+from peaksight.verification.experiment import Plan
 from peaksight.verification.processes import start_process
 from peaksight.verification.runs import Recording, Start, record
 

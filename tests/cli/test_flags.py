@@ -11,7 +11,7 @@ FLAGS = {
     " --candidates --apply --json --force -m",
     "compare": "--gpu --gpus --memory --reserved-by-others --ranks --rank --torch --steps --worst-batch --each-commit "
     "-m --json --html --force",
-    "verify": "--against --with --steps --timeout --json --force -m",
+    "verify": "--against --plan --with --steps --timeout --json --force -m",
     "read": "--json --html --force",
     "report": "--json --html --force --all",
     "explain": "--markdown",

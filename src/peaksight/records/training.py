@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from peaksight.records.plan import Change
+
 # How many digests there are of a sample: those of many are added up, so that neither order nor grouping counts.
 DIGESTS = 2**128
 
@@ -17,7 +19,7 @@ class Job:
     `directory` receives the recording. `steps` is after how many optimizer steps the script is stopped. `double` runs
     it in float64. `masks` of dropout are its own, their mean, or made of `torch.rand`. `weights` is the recording
     whose initial weights, buffers and random state the run starts from, empty for its own. `nudge` moves the weights
-    along a fixed direction by that fraction of their size, for the slope of the loss.
+    along a fixed direction by that fraction of their size, for the slope of the loss. `changes` are those of a plan.
     """
 
     directory: str
@@ -26,6 +28,7 @@ class Job:
     masks: Masks = "own"
     weights: str = ""
     nudge: float = 0.0
+    changes: tuple[Change, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +83,8 @@ class TrainingRun:
 
     `trainable` counts trainable parameter elements. `own_weights` says whether the initial weights were those of
     `Job.weights` without copying them, None where there was nothing to compare. `sources` digests the script and the
-    modules that it imported from beside it. `error` is the traceback of a script that failed.
+    modules that it imported from beside it. `error` is the traceback of a script that failed,
+    `without_effect` the kinds of changes of a plan that did nothing.
     """
 
     rank: int
@@ -95,3 +99,4 @@ class TrainingRun:
     device: str
     sources: str
     error: str = ""
+    without_effect: tuple[str, ...] = ()

@@ -2,8 +2,8 @@
 
 from peaksight.errors import VerificationError
 from peaksight.records import ScriptCommand
+from peaksight.verification.experiment import Experiment
 from peaksight.verification.invariants import invariants, same_samples
-from peaksight.verification.plan import Plan
 from peaksight.verification.runs import Recording
 
 
@@ -35,9 +35,9 @@ def check_finite(recording: Recording, command: ScriptCommand) -> None:
                     )
 
 
-def check_repeats(plan: Plan) -> None:
+def check_repeats(experiment: Experiment) -> None:
     """VerificationError where the original draws other samples each time, or does another number of steps."""
-    ranks = plan.original.ranks, plan.repeated.ranks
+    ranks = experiment.original.ranks, experiment.repeated.ranks
     broken = next((each for each in invariants(*ranks) if not each.same), None)
     if broken or same_samples(*ranks) is False:
         what = f"{broken.name} in step {broken.step}" if broken else "samples"
@@ -48,17 +48,29 @@ def check_repeats(plan: Plan) -> None:
         )
 
 
-def check_other_command(plan: Plan) -> None:
+def check_other_command(experiment: Experiment) -> None:
     """VerificationError where both are one command, before anything runs."""
-    if plan.original_command == plan.changed_command:
+    if experiment.original_command == experiment.changed_command and not experiment.changes:
         raise _same_command()
 
 
-def check_other_code(plan: Plan) -> None:
+def check_other_code(experiment: Experiment) -> None:
     """VerificationError where both commands ran the same code with the same arguments."""
-    same_code = plan.original.ranks[0].sources == plan.changed.ranks[0].sources
-    if same_code and _how(plan.original_command) == _how(plan.changed_command):
+    same_code = experiment.original.ranks[0].sources == experiment.changed.ranks[0].sources
+    if same_code and not experiment.changes and _how(experiment.original_command) == _how(experiment.changed_command):
         raise _same_command()
+
+
+def check_changes(experiment: Experiment) -> None:
+    """VerificationError where all that a plan changes did nothing: that both agree says nothing then."""
+    if experiment.changes and {each.kind for each in experiment.changes} <= set(
+        experiment.changed.ranks[0].without_effect
+    ):
+        raise VerificationError(
+            "No answer: nothing that the plan changes did anything in this run, on this machine. "
+            "Verify it with arguments, or on a card, where it does.",
+            slug="plan-without-effect",
+        )
 
 
 def _same_command() -> VerificationError:

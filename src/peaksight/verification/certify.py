@@ -9,10 +9,10 @@ import torch
 from peaksight.records.certificate import Certificate, Invariant, Judged, TensorDifference, Verdict
 from peaksight.verification import answers, outcome, summary
 from peaksight.verification.distances import differences
+from peaksight.verification.experiment import Experiment
 from peaksight.verification.invariants import draws, invariants, mechanisms
 from peaksight.verification.judging import is_bitwise, judge
 from peaksight.verification.noise import mask_noise, rounding_noise
-from peaksight.verification.plan import Plan
 from peaksight.verification.sensitivity import smallest_caught
 
 SCHEMA = "peaksight.certificate/1"
@@ -27,84 +27,85 @@ class Decision:
     noise: str = ""
 
 
-def certify(plan: Plan) -> Certificate:
-    """The certificate of `plan`.
+def certify(experiment: Experiment) -> Certificate:
+    """The certificate of `experiment`.
 
     Raises:
         ScriptError: a run failed.
         VerificationError: there is no answer, for one of the reasons in `answers`.
     """
     started = time.perf_counter()
-    _check(plan)
-    facts = tuple(invariants(plan.original.ranks, plan.changed.ranks))
-    missing = summary.missing_tensors(plan)
-    runs = plan.runs()
+    _check(experiment)
+    facts = tuple(invariants(experiment.original.ranks, experiment.changed.ranks))
+    missing = summary.missing_tensors(experiment)
+    runs = experiment.runs()
     found = list(differences(runs))
     if is_bitwise(found) and not missing:
-        decision = _bitwise(plan)
+        decision = _bitwise(experiment)
     else:
-        runs = plan.exact_runs()
+        runs = experiment.exact_runs()
         found = list(differences(runs))
-        decision = _decide(plan, found, missing)
+        decision = _decide(experiment, found, missing)
     decision = _held_to(facts, decision)
     caught = smallest_caught(runs, found, _is_caught(decision))
     return Certificate(
         schema=SCHEMA,
-        original=plan.original_command.argv,
-        changed=plan.changed_command.argv,
+        original=experiment.original_command.argv,
+        changed=experiment.changed_command.argv,
         verdict=decision.verdict,
         same=decision.verdict in ("bitwise", "rounding"),
         noise=decision.noise,
         reasons=decision.reasons,
-        notes=summary.notes(plan),
+        notes=summary.notes(experiment),
         worst=outcome.worst(judge(found)),
-        loss=summary.loss(plan),
+        loss=summary.loss(experiment),
         blocks=outcome.blocks(found, caught),
         smallest_caught=outcome.largest(caught),
-        noise_floor=summary.noise_floor(plan),
+        noise_floor=summary.noise_floor(experiment),
         invariants=facts,
-        mechanisms=mechanisms(plan.original.ranks, plan.changed.ranks),
+        mechanisms=mechanisms(experiment.original.ranks, experiment.changed.ranks),
         steps=runs.num_steps,
         ranks=runs.num_ranks,
-        weights=summary.weights(plan),
-        batches=summary.batches(plan),
-        reference=summary.reference(plan, found),
-        device=plan.original.ranks[0].device,
+        weights=summary.weights(experiment),
+        batches=summary.batches(experiment),
+        reference=summary.reference(experiment, found),
+        device=experiment.original.ranks[0].device,
         torch=str(torch.__version__),
         seconds=round(time.perf_counter() - started, 1),
     )
 
 
-def _check(plan: Plan) -> None:
+def _check(experiment: Experiment) -> None:
     """Raise where no certificate can be given."""
-    answers.check_other_command(plan)
-    answers.check_trained(plan.original, plan.original_command)
-    answers.check_finite(plan.original, plan.original_command)
-    answers.check_trained(plan.changed, plan.changed_command)
-    answers.check_other_code(plan)
-    answers.check_repeats(plan)
+    answers.check_other_command(experiment)
+    answers.check_trained(experiment.original, experiment.original_command)
+    answers.check_finite(experiment.original, experiment.original_command)
+    answers.check_trained(experiment.changed, experiment.changed_command)
+    answers.check_other_code(experiment)
+    answers.check_changes(experiment)
+    answers.check_repeats(experiment)
 
 
-def _bitwise(plan: Plan) -> Decision:
+def _bitwise(experiment: Experiment) -> Decision:
     """Every tensor has the same bits; the generators have to be where they were too, if anything is drawn."""
-    ends = [[run.steps[-1].random_state for run in each.ranks] for each in (plan.original, plan.changed)]
-    if ends[0] == ends[1] or not (draws(plan.original.ranks) or draws(plan.changed.ranks)):
+    ends = [[run.steps[-1].random_state for run in each.ranks] for each in (experiment.original, experiment.changed)]
+    if ends[0] == ends[1] or not (draws(experiment.original.ranks) or draws(experiment.changed.ranks)):
         return Decision(verdict="bitwise", reasons=("every recorded tensor has the same bits",))
     reason = "every recorded tensor has the same bits, but the next random numbers are others"
     return Decision(verdict="noise", reasons=(reason,), noise="later random numbers")
 
 
-def _decide(plan: Plan, found: Sequence[TensorDifference], missing: Sequence[str]) -> Decision:
+def _decide(experiment: Experiment, found: Sequence[TensorDifference], missing: Sequence[str]) -> Decision:
     """Some bits differ: by rounding, by chance, or more."""
     if missing:
         return Decision(verdict="different", reasons=tuple(missing))
     judged = judge(found)
     if all(each.excess <= 1 for each in judged):
-        return Decision(verdict="rounding", reasons=(summary.within(plan, judged),))
-    if plan.exact is not None and all(each.exact_excess <= 1 for each in judged):
-        noise = rounding_noise(plan, judged)
+        return Decision(verdict="rounding", reasons=(summary.within(experiment, judged),))
+    if experiment.exact is not None and all(each.exact_excess <= 1 for each in judged):
+        noise = rounding_noise(experiment, judged)
     else:
-        noise = mask_noise(plan, found)
+        noise = mask_noise(experiment, found)
     if noise.found:
         return Decision(verdict="noise", reasons=noise.reasons, noise=noise.found)
     return Decision(verdict="different", reasons=(outcome.beyond(judged), *noise.reasons))

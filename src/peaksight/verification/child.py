@@ -15,6 +15,8 @@ from pathlib import Path
 import msgspec
 import torch
 
+from peaksight.overlays.apply import apply_changes
+from peaksight.overlays.patches import Patches
 from peaksight.records.training import Job
 from peaksight.verification.arithmetic import Arithmetic, keep_autocast_off
 from peaksight.verification.recorder import Recorder
@@ -37,6 +39,7 @@ def main(words: list[str]) -> int:
         sys.path[0] = os.path.dirname(os.path.realpath(target))
     try:
         with ExitStack() as stack:
+            recorder.applied = apply_changes(job.changes, stack.enter_context(Patches()))
             if job.double or job.masks != "own":
                 stack.enter_context(Arithmetic(job))
             if job.double:

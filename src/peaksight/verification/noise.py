@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from peaksight.records.certificate import Judged, TensorDifference
 from peaksight.records.training import Masks
 from peaksight.verification.distances import Runs, differences
+from peaksight.verification.experiment import SLOPE_NUDGE, Experiment
 from peaksight.verification.invariants import dropout_of, losses_of
 from peaksight.verification.judging import MARGIN, judge
-from peaksight.verification.plan import SLOPE_NUDGE, Plan
 
 # The relative accuracy of a central difference whose step is of the order of the cube root of float64's spacing.
 _SLOPE_ACCURACY = 6e-6
@@ -22,9 +22,9 @@ class Noise:
     reasons: tuple[str, ...]
 
 
-def rounding_noise(plan: Plan, judged: Sequence[Judged]) -> Noise:
+def rounding_noise(experiment: Experiment, judged: Sequence[Judged]) -> Noise:
     """Both compute the same in float64, and one of them rounds more coarsely."""
-    casts = {step.autocast for run in plan.changed.ranks for step in run.steps} - {""}
+    casts = {step.autocast for run in experiment.changed.ranks for step in run.steps} - {""}
     name = f"rounding of {', '.join(sorted(casts))} autocast" if casts else "coarser rounding"
     worst = max(judged, key=lambda each: each.rounding_excess)
     return Noise(
@@ -37,32 +37,34 @@ def rounding_noise(plan: Plan, judged: Sequence[Judged]) -> Noise:
     )
 
 
-def mask_noise(plan: Plan, known: Sequence[TensorDifference]) -> Noise:
+def mask_noise(experiment: Experiment, known: Sequence[TensorDifference]) -> Noise:
     """Only their random masks are others: both compute the same without them, or with the same ones."""
-    if plan.exact is None:
+    if experiment.exact is None:
         return Noise(found="", reasons=())
-    rates = [dropout_of(each.ranks) for each in plan.exact]
+    rates = [dropout_of(each.ranks) for each in experiment.exact]
     if not rates[0] and not rates[1]:
         return Noise(found="", reasons=())
     if rates[0] != rates[1]:
-        return _by_uniform_masks(plan, known, rates)
-    still = _still_different(plan, known, "mean")
+        return _by_uniform_masks(experiment, known, rates)
+    still = _still_different(experiment, known, "mean")
     if still is not None:
         return Noise(found="", reasons=(f"without dropout, {still} still differs",))
-    return _by_slopes(plan)
+    return _by_slopes(experiment)
 
 
-def _by_uniform_masks(plan: Plan, known: Sequence[TensorDifference], rates: Sequence[Mapping[float, int]]) -> Noise:
+def _by_uniform_masks(
+    experiment: Experiment, known: Sequence[TensorDifference], rates: Sequence[Mapping[float, int]]
+) -> Noise:
     """A script may make its masks of `torch.rand` by itself: with the same numbers they are the same masks."""
-    if _still_different(plan, known, "uniform") is not None:
+    if _still_different(experiment, known, "uniform") is not None:
         return Noise(found="", reasons=(f"dropout differs: {_words(rates[0])} against {_words(rates[1])}",))
     reason = "in float64, with masks made of the same uniform numbers, both compute the same"
     return Noise(found="other dropout masks", reasons=(reason,))
 
 
-def _by_slopes(plan: Plan) -> Noise:
+def _by_slopes(experiment: Experiment) -> Noise:
     """Masks that are others in the recomputation than in the forward give gradients that are those of no loss."""
-    errors = [slope_error(plan, changed=changed) for changed in (False, True)]
+    errors = [slope_error(experiment, changed=changed) for changed in (False, True)]
     if errors[0] is None or errors[1] is None:
         return Noise(found="", reasons=("the slope of the loss could not be seen",))
     known = [error or 0.0 for error in errors]
@@ -77,11 +79,11 @@ def _by_slopes(plan: Plan) -> Noise:
     return Noise(found="other dropout masks", reasons=reasons)
 
 
-def slope_error(plan: Plan, *, changed: bool) -> float | None:
+def slope_error(experiment: Experiment, *, changed: bool) -> float | None:
     """The relative difference of the slope of the first loss and of what its gradients say."""
-    assert plan.exact is not None
-    slopes = [run.steps[0].slope for run in plan.exact[changed].ranks]
-    forth, back = (losses_of(each.ranks)[0] for each in plan.nudged(changed=changed))
+    assert experiment.exact is not None
+    slopes = [run.steps[0].slope for run in experiment.exact[changed].ranks]
+    forth, back = (losses_of(each.ranks)[0] for each in experiment.nudged(changed=changed))
     measured = (forth - back) / (2 * SLOPE_NUDGE)
     if any(slope is None for slope in slopes):
         return None
@@ -89,9 +91,9 @@ def slope_error(plan: Plan, *, changed: bool) -> float | None:
     return abs(measured - slope) / max(abs(measured), abs(slope), 1e-300)
 
 
-def _still_different(plan: Plan, known: Sequence[TensorDifference], masks: Masks) -> str | None:
+def _still_different(experiment: Experiment, known: Sequence[TensorDifference], masks: Masks) -> str | None:
     """The tensor that is furthest off with `masks`, held to the relative rounding with their own; None for none."""
-    original, changed = plan.masked(masks)
+    original, changed = experiment.masked(masks)
     rounding = {(each.kind, each.name, each.step, each.rank): each for each in known}
     judged = judge(
         [

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from peaksight.overlays.apply import Applied
 from peaksight.records.encoding import encode_json
 from peaksight.records.training import Job, Outcome, TrainingRun, TrainingStep
 from peaksight.verification.names import Names
@@ -38,6 +39,7 @@ class Recorder:
         self._stepping = 0
         self._random_state_at_start = ""
         self._process = os.getpid()
+        self.applied: Applied | None = None
 
     @property
     def is_elsewhere(self) -> bool:
@@ -108,6 +110,7 @@ class Recorder:
             device=next((str(each.device.type) for each in self.names.parameters.values()), "cpu"),
             sources=digest_of_sources(self._script),
             error=error,
+            without_effect=self.applied.without_effect() if self.applied else (),
         )
         (self._directory / "run.json").write_bytes(encode_json(run))
 

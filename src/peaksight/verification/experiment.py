@@ -7,6 +7,7 @@ from pathlib import Path
 
 from peaksight.errors import PeaksightError
 from peaksight.records import ScriptCommand
+from peaksight.records.plan import Change
 from peaksight.records.training import Job, Masks
 from peaksight.verification.distances import Runs
 from peaksight.verification.runs import Recording
@@ -21,8 +22,11 @@ ROUNDING_NUDGE = 2.0**-24
 
 
 @dataclass(kw_only=True)
-class Plan:
-    """Both commands and where their recordings go; `say` is told of each run that starts."""
+class Experiment:
+    """Both commands and where their recordings go; `say` is told of each run that starts.
+
+    `changes` are those of a plan, which the changed command runs under.
+    """
 
     original_command: ScriptCommand
     changed_command: ScriptCommand
@@ -30,6 +34,7 @@ class Plan:
     steps: int
     record: Record
     say: Say
+    changes: tuple[Change, ...] = ()
     why_not_exact: str = ""
 
     @cached_property
@@ -110,5 +115,6 @@ class Plan:
             masks=masks,
             weights=str(self.original.directory) if weights else "",
             nudge=nudge,
+            changes=self.changes if name.startswith("changed") else (),
         )
         return self.record(command, job)
