@@ -102,7 +102,7 @@ def _answer(
         simulate = partial(_simulate, pool=pool, command=command, how=how, output=output)
         return answer(
             Question(
-                situation=_situation(command, options, captures, allowed),
+                situation=_situation(command, options, captures, allowed, limit_bytes),
                 original=summarise(captures),
                 limit_bytes=limit_bytes,
                 simulate=simulate,
@@ -128,11 +128,22 @@ def _original(
 
 
 def _situation(
-    command: ScriptCommand, options: SimulationOptions, captures: Sequence[Capture], allowed: Effect
+    command: ScriptCommand,
+    options: SimulationOptions,
+    captures: Sequence[Capture],
+    allowed: Effect,
+    limit_bytes: int,
 ) -> Situation:
     fullest = max(captures, key=lambda each: each.peak_reserved_bytes)
     report = explained_report(captures, options.room)
-    return Situation(command=command, room=options.room, capture=fullest, report=report, allowed=allowed)
+    return Situation(
+        command=command,
+        room=options.room,
+        capture=fullest,
+        report=report,
+        limit_bytes=limit_bytes,
+        allowed=allowed,
+    )
 
 
 def _failed(why: str) -> Outcome:

@@ -34,6 +34,9 @@ def _too_large(outcome: Outcome, original: Outcome, limit_bytes: int) -> str:
     if retries is not None:
         return f"fits only by giving cached memory back {retries} times"
     saved = original.reserved_bytes - outcome.reserved_bytes
-    if saved <= 0:
+    if outcome.allocated_bytes >= original.allocated_bytes and saved <= 0:
         return f"saves nothing: the peak is in the {outcome.phase.value} of step {outcome.step}, at {outcome.at}"
+    if saved <= 0:
+        less = format_bytes(original.allocated_bytes - outcome.allocated_bytes)
+        return f"{less} less are allocated, and as much is reserved as before"
     return f"saves {format_bytes(saved)}, {format_bytes(outcome.reserved_bytes - limit_bytes)} too little"

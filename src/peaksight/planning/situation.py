@@ -13,16 +13,22 @@ from peaksight.records.findings import Effect
 class Situation:
     """The run as it is: `capture` on a card without a limit, `report` with its findings.
 
-    `variants` are other arguments under which the effective batch is the same, as `--vary` gives them. `allowed` is the
-    most that a plan may change.
+    `limit_bytes` is what a plan may reserve, `allowed` the most that it may change. `variants` are other arguments
+    under which the effective batch is the same, as `--vary` gives them.
     """
 
     command: ScriptCommand
     room: Room
     capture: Capture
     report: Report
+    limit_bytes: int
     variants: tuple[tuple[str, ...], ...] = ()
     allowed: Effect = Effect.ROUNDING
+
+    @property
+    def excess_bytes(self) -> int:
+        """By how much the run as it is reserves too much."""
+        return max(0, self.capture.peak_reserved_bytes - self.limit_bytes)
 
     @cached_property
     def alive_at_peak(self) -> tuple[Allocation, ...]:

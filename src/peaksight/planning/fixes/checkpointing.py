@@ -1,6 +1,7 @@
 """Activation checkpointing of the repeated blocks of a model: of all, of every other one, or of as many as needed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 
 from peaksight.diagnosis.module_blocks import blocks_of_modules
 from peaksight.planning.kind import FixKind, Proposal
@@ -10,8 +11,7 @@ from peaksight.records.plan import Change
 from peaksight.records.proposals import Candidate
 
 _SLUG = "checkpoint-modules"
-# A part of the blocks is checkpointed in as many steps as this, and blocks that hold less than this share in none.
-_LEVELS = 4
+# Blocks that together hold less than this share of the peak are not worth it.
 _MIN_SHARE = 0.02
 
 
@@ -19,22 +19,26 @@ def _propose(situation: Situation) -> Iterator[Proposal]:
     blocks = _blocks_worth_it(situation)
     if not blocks:
         return
-    for level in range(1, _LEVELS + 1):
-        count = round(len(blocks) * level / _LEVELS)
-        if count and (level == _LEVELS or count < len(blocks)):
-            yield _candidate(blocks[:count], len(blocks))
+    for count in _counts(blocks, situation.excess_bytes):
+        yield _candidate(tuple(blocks)[:count], len(blocks))
     for group in ("matmuls", "attention"):
-        yield _candidate(blocks, len(blocks), save=(group,))
+        yield _candidate(tuple(blocks), len(blocks), save=(group,))
 
 
-def _blocks_worth_it(situation: Situation) -> tuple[str, ...]:
-    """The paths of blocks, in their order, that together save a noticeable part of the peak for the backward pass."""
+def _counts(blocks: Mapping[str, int], excess_bytes: int) -> list[int]:
+    """How many to checkpoint: as many as hold what is too much, one more, half of them, and all."""
+    held = list(accumulate(blocks.values()))
+    needed = next((count for count, size in enumerate(held, 1) if size >= excess_bytes), len(held))
+    return sorted({min(len(held), each) for each in (needed, needed + 1, -(-len(held) // 2), len(held))})
+
+
+def _blocks_worth_it(situation: Situation) -> dict[str, int]:
+    """The blocks, in their order, that together save a noticeable part of the peak for the backward pass, and bytes."""
     checkpointed = {fact.module for fact in situation.capture.checkpoints}
     blocks = blocks_of_modules(situation.saved)
-    held = sum(a.allocated_bytes for each in blocks.values() for a in each)
-    if held < _MIN_SHARE * situation.capture.peak_allocated_bytes:
-        return ()
-    return tuple(path for path in blocks if path not in checkpointed)
+    held = {path: sum(a.allocated_bytes for a in each) for path, each in blocks.items() if path not in checkpointed}
+    is_worth_it = sum(held.values()) >= _MIN_SHARE * situation.capture.peak_allocated_bytes
+    return held if is_worth_it else {}
 
 
 def _candidate(paths: Sequence[str], total: int, save: tuple[str, ...] = ()) -> Candidate:
