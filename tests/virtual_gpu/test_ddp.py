@@ -133,29 +133,28 @@ def test_gradients_that_are_zeroed_stay_views(rank):
 
 @pytest.mark.parametrize("hook", [default_hooks.fp16_compress_hook, default_hooks.bf16_compress_hook])
 def test_a_hook_that_compresses(hook, rank):
-    """Half of each bucket while it is reduced, which NCCL may keep."""
+    """Half of each bucket, which NCCL keeps to the end of the step."""
     model = wrapped()
     model.register_comm_hook(None, hook)
-    steps = train(model, 2)
-    next(steps)
-    with births_on(rank) as births:
-        next(steps)
-    casts = [birth for birth in births if birth.late_free and birth.tensor.startswith(("float16", "bfloat16"))]
+    for step, _ in enumerate(train(model, 3)):
+        casts = [b for b in rank.ledger.births if b.tensor.startswith(("float16", "bfloat16")) and b.died is None]
 
-    assert requested(casts) == [2 * MIB, 4 * MIB]
-    assert {Role.COMMUNICATION} == {birth.role for birth in casts}
+        assert requested(casts) == ([6 * MIB] if step == 0 else [2 * MIB, 4 * MIB])
+        assert {Role.COMMUNICATION} == {birth.role for birth in casts}
 
 
-def test_power_sgd_keeps_an_error_for_each_gradient(rank):
-    """From the step on in which it starts."""
+def test_power_sgd(rank):
+    """From the step in which it starts an error for each gradient, and workspaces of cuBLAS for each callback."""
     model = wrapped()
     state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=4, start_powerSGD_iter=2)
     model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+    workspaces = []
     for _ in train(model, 4):
-        pass
+        workspaces.append(by_role(rank, Role.WORKSPACE))
 
     assert sum(error.nbytes for error in state.error_dict.values()) == 12 * MIB
     assert 24 * MIB <= by_role(rank, Role.COMMUNICATION) < 26 * MIB
+    assert workspaces[0] == workspaces[1] < workspaces[2] < workspaces[3]
 
 
 def test_buffers_are_sent_before_each_forward(rank):

@@ -152,3 +152,13 @@ def test_unpriced_names_exist():
     """Every operator without a price is an operator."""
     assert all(isinstance(func, torch._ops.OpOverload) for func in UNPRICED)
     assert [] == requested([])
+
+
+@pytest.mark.parametrize("product", [torch.mm, torch.bmm], ids=["mm", "bmm"])
+def test_a_product_into_a_tensor_that_is_there(product):
+    """Takes a workspace as any other."""
+    with card_of("h100-80gb") as gpu:
+        left = x(4, 4) if product is torch.mm else x(2, 4, 4)
+        product(left, left, out=torch.empty_like(left))
+
+        assert [size for _, size in workspaces(gpu)] == [32 * MIB]

@@ -52,9 +52,13 @@ aten = torch.ops.aten
 
 GEMMS = {
     aten.mm.default,
+    aten.mm.out,
     aten.addmm.default,
+    aten.addmm.out,
     aten.bmm.default,
+    aten.bmm.out,
     aten.baddbmm.default,
+    aten.baddbmm.out,
     aten.addmv.default,
     aten.mv.default,
     aten.dot.default,
