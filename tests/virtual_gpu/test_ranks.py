@@ -1,15 +1,19 @@
 """One rank of several on the virtual GPU: what collectives return and take, and what sharding saves."""
 
+import importlib
+import sys
+
 import pytest
 import torch
 import torch.distributed as dist
 import torch.multiprocessing
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
+from peaksight.errors import UnsupportedError
 from peaksight.records import Role
 from peaksight.virtual_gpu.ranks.collectives import in_ranges
 from peaksight.virtual_gpu.ranks.sharding import Chunks
@@ -177,6 +181,27 @@ def test_a_sharded_model_is_made_on_the_card(rank):
 
     assert dropped.to_local().shape == (1024, 64)
     assert abs(by_role(ledger(rank), Role.PARAMETER) - num_bytes / SIZE) < 64
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_fsdp1_is_refused(rank):
+    """In favour of FSDP2."""
+    with pytest.raises(UnsupportedError) as caught:
+        FullyShardedDataParallel(mlp())
+
+    assert caught.value.slug == "fsdp1"
+
+
+def test_deepspeed_is_refused(rank, tmp_path, monkeypatch):
+    """GIVEN that it is installed."""
+    (tmp_path / "deepspeed.py").write_text("initialize = init_distributed = print")
+    monkeypatch.syspath_prepend(tmp_path)
+    deepspeed = importlib.import_module("deepspeed")
+    with pytest.raises(UnsupportedError) as caught:
+        deepspeed.initialize(model=mlp())
+    del sys.modules["deepspeed"]
+
+    assert caught.value.slug == "deepspeed"
 
 
 def test_zero_keeps_a_share_of_optimizer_state(rank):

@@ -11,7 +11,7 @@ import torch.multiprocessing
 
 from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.memory.devices import Devices
-from peaksight.virtual_gpu.ranks import ddp, sharding
+from peaksight.virtual_gpu.ranks import ddp, refused, sharding
 from peaksight.virtual_gpu.ranks.world import World
 from peaksight.virtual_gpu.torch_private import world as groups
 
@@ -32,6 +32,7 @@ def install(patches: Patches, devices: Devices, world: World, note: Note, called
         _make_groups(patches, world, note, called)
         _keep_stores_in_process(patches)
         sharding.install(patches)
+        refused.install(patches, world)
         ddp.install(patches, devices, note)
         patches.callback(_leave_groups)
         patches.set(sys, "excepthook", sys.excepthook)  # a group puts its rank in front of tracebacks
