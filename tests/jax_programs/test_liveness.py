@@ -121,3 +121,17 @@ def test_recomputing_outside_of_a_loop_needs_prevent_cse(prevent_cse):
     num_beside = (seen.peak_bytes - seen.argument_bytes - seen.output_bytes) / BYTES
 
     assert (num_beside < 9) is prevent_cse
+
+
+def test_a_scatter_into_zeros_that_are_added_is_one_into_the_summand():
+    """The gradient of a cross-entropy: that of its pick is added into that of its softmax."""
+    logits, labels = jax.ShapeDtypeStruct((N, 8 * N), jnp.float32), jax.ShapeDtypeStruct((N, 1), jnp.int32)
+
+    def loss(w, x, labels):
+        values = x @ w
+        picked = jnp.take_along_axis(values, labels, axis=1)
+        return (jax.nn.logsumexp(values, axis=1) - picked[:, 0]).sum()
+
+    seen = peak_of(jax.grad(loss, argnums=1), logits, MATRIX, labels)
+
+    assert 2 * 8 * BYTES <= seen.temporary_bytes < 2.5 * 8 * BYTES

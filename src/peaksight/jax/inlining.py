@@ -9,6 +9,7 @@ from jax.extend.core import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal
 from peaksight.jax.jaxpr_graph import Graph, Node, Value, bytes_of
 from peaksight.jax.private import scan_counts
 from peaksight.jax.pruning import prune
+from peaksight.jax.simplifying import simplify
 
 REMATS = frozenset({"remat", "remat2", "checkpoint"})
 # Calls whose body XLA inlines into the caller.
@@ -32,6 +33,7 @@ def graph_of(closed: ClosedJaxpr, *, apart: Apart = Apart.AS_WRITTEN) -> Graph:
     """The graph of a whole program."""
     inputs = [Value(var.aval, argument=number) for number, var in enumerate(closed.jaxpr.invars)]
     graph = _Builder(apart).graph(closed.jaxpr, inputs)
+    simplify(graph)
     prune(graph)
     return graph
 
