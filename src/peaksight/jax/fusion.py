@@ -22,6 +22,10 @@ REDUCTIONS = frozenset(
 # They write part of an operand's memory, when nobody reads it afterwards.
 UPDATES = frozenset("dynamic_update_slice scatter scatter-add scatter_add scatter-mul scatter-min scatter-max".split())
 MAX_READERS = 3
+# Steps from a value back to what it is computed of.
+DEPTH = 10
+# Computed once, unless less is to be read for computing them again.
+EXPENSIVE = frozenset("tanh erf erf_inv logistic exp exp2 log log1p expm1 pow sin cos tan atan2 cbrt".split())
 
 
 @dataclass(slots=True, eq=False)
@@ -72,8 +76,11 @@ def fused_values(graph: Graph) -> set[Value]:
         if (sum_of := _epilogue(node, readers)) is not None and not kept.intersection(node.writes):
             fused.update(node.writes)
             kept.update(sum_of.writes)
+    makers = {value: node for node in graph.nodes for value in node.writes}
     for node in reversed(graph.nodes):
-        if len(node.writes) == 1 and not kept.intersection(node.writes) and _is_fused(node, readers[node.writes[0]]):
+        if len(node.writes) != 1 or kept.intersection(node.writes):
+            continue
+        if _is_fused(node, readers[node.writes[0]]) and not _is_kept(node, readers[node.writes[0]], makers):
             fused.update(node.writes)
     return fused
 
@@ -94,6 +101,25 @@ def _is_fused(node: Node, readers: Sequence[Node]) -> bool:
         return all(not reader.bodies for reader in readers)
     is_cheap = len(readers) <= MAX_READERS or total_bytes(node.reads) <= total_bytes(node.writes)
     return is_cheap and all(_absorbs(reader) for reader in readers)
+
+
+def _is_kept(node: Node, readers: Sequence[Node], makers: Mapping[Value, Node]) -> bool:
+    """Whether it takes less time to read an expensive value again than to compute it again from what that reads."""
+    if node.name not in EXPENSIVE or len(readers) < 2:
+        return False
+    return total_bytes(_sources(node, makers, DEPTH)) >= total_bytes(node.writes)
+
+
+def _sources(node: Node, makers: Mapping[Value, Node], depth: int) -> set[Value]:
+    """What an element of the node's value is computed of, through what is computed element by element."""
+    found: set[Value] = set()
+    for value in node.reads:
+        maker = makers.get(value)
+        if maker is None or depth == 0 or maker.name not in ELEMENTWISE | MOVES:
+            found.add(value)
+        else:
+            found |= _sources(maker, makers, depth - 1)
+    return found
 
 
 def _absorbs(reader: Node) -> bool:
