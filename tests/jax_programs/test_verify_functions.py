@@ -15,7 +15,7 @@ from peaksight.verification.jax_functions import verify_functions  # noqa: E402
 
 TX = optax.adam(1e-2)
 SHAPE = jax.ShapeDtypeStruct
-PARAMS = [{"w": SHAPE((32, 32), jnp.float32)} for _ in range(3)]
+PARAMS = [{"w": SHAPE((32, 32), jnp.float32)} for _ in range(2)]
 STATE = {"params": PARAMS, "opt": jax.eval_shape(TX.init, PARAMS)}
 BATCH = SHAPE((8, 32), jnp.float32)
 

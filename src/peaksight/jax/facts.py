@@ -7,7 +7,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, jaxprs_in_params
 from peaksight.jax.casts import casts_of, dtype_of
 from peaksight.jax.donation import pairs_of, place_outputs
 from peaksight.jax.freeze_mentions import freeze_mentions
-from peaksight.jax.inlining import graph_of, is_recomputation, prevents_cse
+from peaksight.jax.inlining import is_recomputation, prevents_cse
 from peaksight.jax.jaxpr_graph import Graph
 from peaksight.jax.liveness import argument_paths, liveness
 from peaksight.jax.readers import readers_of
@@ -42,9 +42,9 @@ def program_of(
         temporary_bytes=seen.temporary_bytes,
         live=seen.live,
         arguments=_arguments(program),
-        constants=_constants(graph_of(closed)),
+        constants=_constants(program.original),
         remats=remats,
-        scans=tuple(scan.fact() for scan in scans_of(graph_of(closed))),
+        scans=tuple(scan.fact() for scan in scans_of(program.original)),
         what_ifs=tuple(what_ifs(program, remats)),
         freezes=freeze_mentions(_own_files(closed.jaxpr)),
         pool=pool,
@@ -53,7 +53,7 @@ def program_of(
 
 
 def _arguments(program: Program) -> tuple[ArgumentFact, ...]:
-    graph = program.graph()
+    graph = program.original
     casts, frozen = casts_of(graph), set(frozen_of(graph))
     changed = {value for output, value in pairs_of(graph).items() if output not in set(graph.inputs)}
     written = set(place_outputs(program.graph(), program.donated).values())

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from jax.extend.core import ClosedJaxpr
 
@@ -18,13 +19,18 @@ from peaksight.jax.state_paths import belongs_to
 from peaksight.records.jax_program import Change, RematFact, WhatIf
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Program:
     """A traced function with the memory that it is given, and the paths of its arguments."""
 
     closed: ClosedJaxpr
     donated: tuple[bool, ...]
     paths: tuple[str, ...]
+
+    @cached_property
+    def original(self) -> Graph:
+        """Its graph as it is, not to be changed."""
+        return graph_of(self.closed)
 
     def graph(self, apart: Apart = Apart.AS_WRITTEN) -> Graph:
         """Its graph, to be changed."""
@@ -71,6 +77,8 @@ def _donated(program: Program) -> Iterator[WhatIf]:
 
 
 def _cast_before(program: Program) -> Iterator[WhatIf]:
+    if not casts_of(program.original):
+        return
     graph = program.graph()
     if casts := casts_of(graph):
         largest = max(casts, key=lambda value: value.bytes)
@@ -84,6 +92,8 @@ def _cast_before(program: Program) -> Iterator[WhatIf]:
 
 
 def _without_vain_gradients(program: Program) -> Iterator[WhatIf]:
+    if not vain_gradients(program.original):
+        return
     graph = program.graph()
     if vain := vain_gradients(graph):
         tensors = {value.tensor for value in vain}
@@ -100,6 +110,8 @@ def _without_vain_gradients(program: Program) -> Iterator[WhatIf]:
 
 
 def _with_stop_gradient(program: Program) -> Iterator[WhatIf]:
+    if not frozen_of(program.original):
+        return
     graph = program.graph()
     drop(graph, vain_gradients(graph))
     prune(graph)
@@ -118,6 +130,8 @@ def _updated(program: Program, graph: Graph, gradients: Sequence[Value]) -> tupl
 
 
 def _without_frozen_state(program: Program) -> Iterator[WhatIf]:
+    if not frozen_of(program.original):
+        return
     graph = program.graph()
     frozen = {program.paths[value.argument] for value in frozen_of(graph)}
     shapes = {program.paths[value.argument]: value.tensor.partition("[")[2] for value in graph.inputs}
@@ -142,7 +156,7 @@ def _remats(program: Program, remats: Sequence[RematFact]) -> Iterator[WhatIf]:
 
 def _checkpointed_scans(program: Program) -> Iterator[WhatIf]:
     """Each scan whose body is not computed again, as if one step of what it saves were there at a time."""
-    for number, scan in enumerate(scans_of(program.graph())):
+    for number, scan in enumerate(scans_of(program.original)):
         if not scan.residuals or scan.is_checkpointed:
             continue
         graph = program.graph()
