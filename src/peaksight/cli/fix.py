@@ -1,5 +1,6 @@
 """`peaksight fix`: the fastest plan that fits."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,10 +14,11 @@ from peaksight.cli.publish import FILE, STDOUT, Destinations, json_options, writ
 from peaksight.cli.script_words import script_command
 from peaksight.cli.simulation_options import SimulationOptions, simulation_options
 from peaksight.diagnosis.diagnose import explained_report
-from peaksight.errors import ScriptError
+from peaksight.errors import ScriptError, UsageError
 from peaksight.planning.answer import Question, answer
 from peaksight.planning.outcomes import outcome_of
 from peaksight.planning.situation import Situation
+from peaksight.planning.variants import Variant, variants_of
 from peaksight.records import Capture, ScriptCommand
 from peaksight.records.findings import Effect
 from peaksight.records.plan_file import write_plan
@@ -26,6 +28,12 @@ from peaksight.reporting.plans import render_fix
 from peaksight.virtual_gpu.garbage import collect_rarely
 
 A_PLAN_FITS, NONE_FITS = 0, 1
+# What argparse, click, transformers' and Hydra's parsers say of a flag that they do not know, or not with that value.
+_UNKNOWN_FLAG = re.compile(
+    r"unrecognized arguments|expected \w+ argument|invalid (\w+ value|choice)|no such option|are not used by the"
+    r" HfArgumentParser|Could not override",
+    re.IGNORECASE,
+)
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -54,6 +62,12 @@ A_PLAN_FITS, NONE_FITS = 0, 1
     metavar="N",
     help="How many plans to simulate at most.",
 )
+@click.option(
+    "--vary",
+    multiple=True,
+    metavar="FLAGS",
+    help="Flags of SCRIPT to try with other values, as in '--batch 8,4,2 --accum 1,2,4'; a step sees as many samples.",
+)
 @click.option("--apply", "plan", type=FILE, metavar="FILE", help="Write the plan that fits, for `run --plan FILE`.")
 @json_options
 @click.option("-m", "is_module", is_flag=True, help="SCRIPT is a module, as in `python -m`.")
@@ -64,6 +78,7 @@ def fix(
     allowed: str,
     head_room: float,
     candidates: int,
+    vary: tuple[str, ...],
     plan: Path | None,
     **options: Any,
 ) -> int:
@@ -75,7 +90,8 @@ def fix(
     to, output = Destinations(**options, save=plan), Output()
     to.check()
     command = script_command(words, is_module=is_module)
-    found = _answer(command, simulation, Effect(allowed), head_room, candidates, output)
+    variants = variants_of(command.args, vary)
+    found = _answer(command, simulation, Effect(allowed), head_room, candidates, variants, output)
     _publish(found, to, output)
     return A_PLAN_FITS if found.best else NONE_FITS
 
@@ -86,6 +102,7 @@ def _answer(
     allowed: Effect,
     head_room: float,
     budget: int,
+    variants: tuple[Variant, ...],
     output: Output,
 ) -> FixReport:
     """Simulate the run as it is, then candidates in parallel; torch is imported in other processes only."""
@@ -102,7 +119,7 @@ def _answer(
         simulate = partial(_simulate, pool=pool, command=command, how=how, output=output)
         return answer(
             Question(
-                situation=_situation(command, options, captures, allowed, limit_bytes),
+                situation=replace(_situation(command, options, captures, allowed, limit_bytes), variants=variants),
                 original=summarise(captures),
                 limit_bytes=limit_bytes,
                 simulate=simulate,
@@ -165,7 +182,17 @@ def _simulate(
     outcomes: Iterable[Outcome] = pool.run(simulations)
     for candidate, outcome in zip(candidates, outcomes, strict=True):
         output.say(f"tried: {candidate.title}")
+        _check_flags(candidate, outcome)
         yield outcome
+
+
+def _check_flags(candidate: Candidate, outcome: Outcome) -> None:
+    if candidate.arguments is not None and _UNKNOWN_FLAG.search(outcome.error):
+        raise UsageError(
+            f"The script does not take {candidate.title}: {outcome.error.rpartition('error: ')[2]}. Give flags that "
+            "it takes, with values that it takes.",
+            slug="vary-flag",
+        )
 
 
 def _publish(found: FixReport, to: Destinations, output: Output) -> None:

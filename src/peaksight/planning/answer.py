@@ -1,7 +1,7 @@
 """The answer of `fix`: the search, and what is told about its winner."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -13,7 +13,7 @@ from peaksight.planning.kind import Proposal
 from peaksight.planning.risks import risks_of
 from peaksight.planning.search import Search, Simulate
 from peaksight.planning.situation import Situation
-from peaksight.records.plan import Expectation, Plan
+from peaksight.records.plan import Expectation, Plan, is_as_strict
 from peaksight.records.plan_file import digest_of_script
 from peaksight.records.proposals import Candidate, FixReport, NotApplied, Outcome, Part, Tried
 
@@ -64,7 +64,7 @@ def answer(question: Question) -> FixReport:
         next_plans=_with_more_room(fitting),
         parts=_parts(question, search, best),
         tried=(*search.alone, *(each for each in search.plans if each not in search.alone)),
-        not_applied=tuple(each for each in proposals if isinstance(each, NotApplied)),
+        not_applied=tuple(_not_applied(proposals, situation)),
         risks=risks_of(situation, best.outcome if best else question.original),
         plan=plan_of(question, best) if best else None,
         seconds=time.perf_counter() - started,
@@ -74,6 +74,22 @@ def answer(question: Question) -> FixReport:
 def proposals_for(situation: Situation) -> list[Proposal]:
     """What every kind of fix proposes."""
     return list(chain.from_iterable(fix.propose(situation) for fix in FIXES))
+
+
+def _not_applied(proposals: Iterable[Proposal], situation: Situation) -> Iterator[NotApplied]:
+    """What was proposed as such, and what changes more than is allowed."""
+    for each in proposals:
+        if isinstance(each, NotApplied):
+            yield each
+        elif not is_as_strict(each.effect, situation.allowed):
+            because = f": {'; '.join(each.cautions)}" if each.cautions else ""
+            yield NotApplied(
+                kind=each.kinds[0],
+                title=each.title,
+                effect=each.effect,
+                why=f"of the class {each.effect.value}{because}",
+                advice=f"`--class {each.effect.value}` tries it",
+            )
 
 
 def _with_more_room(fitting: Sequence[Tried]) -> tuple[Tried, ...]:

@@ -1,11 +1,18 @@
 """Every kind of fix, in the order in which they are tried."""
 
-from peaksight.planning.fixes import allocator_settings, checkpointing, optimizer_implementation, saved_on_host
+from peaksight.planning.fixes import (
+    allocator_settings,
+    checkpointing,
+    optimizer_implementation,
+    own_flags,
+    saved_on_host,
+)
 from peaksight.planning.kind import FixKind
 
 FIXES: tuple[FixKind, ...] = (
     optimizer_implementation.FIX,
     allocator_settings.FIX,
     checkpointing.FIX,
+    own_flags.FIX,
     saved_on_host.FIX,
 )

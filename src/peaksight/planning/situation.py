@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from peaksight.gpus import Room
+from peaksight.planning.variants import Variant
 from peaksight.records import Allocation, Capture, OptimizerFact, Report, ScriptCommand
 from peaksight.records.findings import Effect
 
@@ -13,8 +14,8 @@ from peaksight.records.findings import Effect
 class Situation:
     """The run as it is: `capture` on a card without a limit, `report` with its findings.
 
-    `limit_bytes` is what a plan may reserve, `allowed` the most that it may change. `variants` are other arguments
-    under which the effective batch is the same, as `--vary` gives them.
+    `limit_bytes` is what a plan may reserve, `allowed` the most that it may change. `variants` are other arguments,
+    as `--vary` gives them.
     """
 
     command: ScriptCommand
@@ -22,7 +23,7 @@ class Situation:
     capture: Capture
     report: Report
     limit_bytes: int
-    variants: tuple[tuple[str, ...], ...] = ()
+    variants: tuple[Variant, ...] = ()
     allowed: Effect = Effect.ROUNDING
 
     @property

@@ -1,0 +1,90 @@
+"""What the person's files say: the names that they use, how they loop, and what they call backward on."""
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from peaksight.planning.situation import Situation
+
+Loop = ast.For | ast.AsyncFor
+
+
+@dataclass(frozen=True)
+class ScriptText:
+    """The syntax trees of the person's files that were run, by the file's name as in sources (`train.py`)."""
+
+    trees: dict[str, ast.Module]
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        return frozenset(
+            word.lower() for tree in self.trees.values() for node in ast.walk(tree) for word in _words(node)
+        )
+
+    def names(self, pattern: re.Pattern[str]) -> bool:
+        """Whether any name, attribute, argument or imported name has `pattern` in it, in lower case."""
+        return any(pattern.search(word) for word in self._words)
+
+    @property
+    def sums_its_loss(self) -> bool:
+        """Whether a loss function sums, or backward is called on what a `sum()` was assigned to."""
+        nodes = [node for tree in self.trees.values() for node in ast.walk(tree)]
+        called = {ast.unparse(n.func.value) for n in nodes if _is_call_of(n, "backward")}  # type: ignore[attr-defined]
+        assigned = (node for node in nodes if isinstance(node, ast.Assign))
+        return any(isinstance(n, ast.keyword) and _sums(n) for n in nodes) or any(
+            _is_call_of(node.value, "sum") and ast.unparse(node.targets[0]) in called for node in assigned
+        )
+
+    def loop_at(self, source: str) -> Loop | None:
+        """The `for` whose first line is `source` (`train.py:40`)."""
+        name, _, line = source.rpartition(":")
+        tree = self.trees.get(name)
+        nodes = ast.walk(tree) if tree else iter(())
+        return next((n for n in nodes if isinstance(n, Loop) and str(n.lineno) == line), None)
+
+
+def ends_early(loop: Loop) -> bool:
+    """Whether `loop` may be left before what it goes through is at its end, or counts along to something else."""
+    if any(isinstance(node, ast.Break | ast.Return) for each in loop.body for node in ast.walk(each)):
+        return True
+    called = {_name(node.func) for node in ast.walk(loop.iter) if isinstance(node, ast.Call)}
+    return not called <= {"enumerate", "tqdm", "track"}
+
+
+@lru_cache(maxsize=8)
+def _parsed(path: Path) -> ast.Module | None:
+    try:
+        return ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return None
+
+
+def text_of_script(situation: Situation) -> ScriptText:
+    """Of the script, and of the files beside it with a line that used the card."""
+    script = Path(situation.command.target)
+    files = {a.source.rpartition(":")[0] for a in situation.capture.allocations} - {""}
+    trees = {name: _parsed(script.parent / name) for name in sorted(files | {script.name})}
+    return ScriptText({name: tree for name, tree in trees.items() if tree is not None})
+
+
+def _words(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name) | ast.arg(arg=name):
+            yield name
+        case ast.keyword(arg=str(name)):
+            yield name
+
+
+def _is_call_of(node: ast.AST, method: str) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == method
+
+
+def _sums(keyword: ast.keyword) -> bool:
+    return keyword.arg == "reduction" and isinstance(keyword.value, ast.Constant) and keyword.value.value == "sum"
+
+
+def _name(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else ast.unparse(function)
