@@ -7,7 +7,7 @@ from itertools import islice
 from peaksight.planning.combining import NOTHING, combinations, expected_bytes, expected_seconds, joined
 from peaksight.planning.judgement import judged
 from peaksight.records.findings import Effect
-from peaksight.records.plan import is_as_strict
+from peaksight.records.plan import STRICTNESS, is_as_strict
 from peaksight.records.proposals import Candidate, Outcome, Tried
 
 # Simulates candidates and gives their outcomes in the same order.
@@ -15,6 +15,8 @@ Simulate = Callable[[Sequence[Candidate]], Iterable[Outcome]]
 
 # After a plan was found, as many more are looked at as run at a time, times this: the expected order is not exact.
 ROUNDS_AFTER = 1
+# Times that differ by no more than this are the same: so exact is no prediction.
+SAME_TIME = 0.01
 
 
 @dataclass(kw_only=True)
@@ -47,8 +49,16 @@ class Search:
 
     @property
     def fitting(self) -> list[Tried]:
-        """The plans that fit, the fastest first; of equally fast ones that with the fewest parts."""
-        return sorted((each for each in self.plans if each.fits), key=_by_time)
+        """The plans that fit: first the one to take, then the others, the fastest first.
+
+        Of those that are about as fast as the fastest, the one to take changes the training least, by the fewest parts.
+        """
+        ranked = sorted((each for each in self.plans if each.fits), key=_by_time)
+        if not ranked:
+            return []
+        about = (1 + SAME_TIME) * (ranked[0].outcome.seconds or 0.0)
+        best = min((each for each in ranked if (each.outcome.seconds or 0.0) <= about), key=_by_change)
+        return [best, *(each for each in ranked if each is not best)]
 
     @property
     def nearest(self) -> Tried:
@@ -93,6 +103,11 @@ class Search:
         """Whether the last ones were faster than the best before them."""
         best = self.fitting[:1]
         return bool(best) and best[0].candidate in batch
+
+
+def _by_change(tried: Tried) -> tuple[int, int, float]:
+    candidate = tried.candidate
+    return STRICTNESS.index(candidate.effect), len(candidate.kinds), tried.outcome.seconds or 0.0
 
 
 def _by_time(tried: Tried) -> tuple[float, int, int]:

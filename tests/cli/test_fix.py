@@ -1,0 +1,108 @@
+"""`peaksight fix` as a person types it, and the plan that it writes."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.torch
+
+SCRIPT = Path(__file__).parents[1] / "scripts" / "plans" / "blocks.py"
+
+
+def peaksight(folder, *words):
+    """The finished command."""
+    command = [sys.executable, "-m", "peaksight", *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    """A folder with the script and its plan for a card that is 60 MiB too small, and the answer."""
+    folder = tmp_path_factory.mktemp("fix")
+    (folder / "train.py").write_text(SCRIPT.read_text())
+    words = ["--gpu", "t4", "--memory", "900MiB", "--candidates", "12", "--apply", "plan.json", "--json", "fix.json"]
+    done = peaksight(folder, "fix", *words, "train.py")
+    assert done.returncode == 0, done.stderr
+    return folder, json.loads((folder / "fix.json").read_text()), done.stdout
+
+
+def test_the_plan_fits_and_is_the_fastest(found):
+    """Below the limit, which leaves head room; of about equal times the least change."""
+    _, answer, said = found
+    best = answer["best"]
+
+    assert said.startswith(f"Plan: {best['candidate']['title']}. Predicted peak ")
+    assert best["outcome"]["reserved_bytes"] <= answer["limit_bytes"] < answer["usable_bytes"]
+    assert answer["original"]["outcome"]["reserved_bytes"] > answer["limit_bytes"]
+    fitting = [each["outcome"]["seconds"] for each in answer["tried"] if each["fits"]]
+    assert best["outcome"]["seconds"] <= 1.01 * min(fitting)
+
+
+def test_a_run_under_the_plan_needs_what_was_predicted(found):
+    """The same simulation, in another process."""
+    folder, answer, _ = found
+
+    report = json.loads(
+        peaksight(folder, "run", "--gpu", "t4", "--plan", "plan.json", "--json", "-", "train.py").stdout
+    )
+
+    outcome = answer["best"]["outcome"]
+    assert report["peak"]["allocated_bytes"] == outcome["allocated_bytes"]
+    assert report["peak"]["reserved_bytes"] == outcome["reserved_bytes"]
+
+
+def test_every_fix_is_told_alone_and_left_out(found):
+    """The plan without a part of it is the original where it has one part."""
+    _, answer, said = found
+
+    assert [part["title"] for part in answer["parts"]] == answer["best"]["candidate"]["title"].split(" + ")
+    assert "What each fix does to the peak" in said
+
+
+def test_the_plan_is_for_that_script_as_it_was(found):
+    """Neither for another one nor after a change."""
+    folder, _, _ = found
+    (folder / "other.py").write_text(SCRIPT.read_text())
+    (folder / "changed").mkdir(exist_ok=True)
+    (folder / "changed" / "train.py").write_text(SCRIPT.read_text() + "\n# longer\n")
+
+    for script, message in (
+        ("other.py", "is for train.py, not for other.py"),
+        ("changed/train.py", "has changed since"),
+    ):
+        done = peaksight(folder, "run", "--plan", "plan.json", script)
+        assert done.returncode == 2
+        assert message in done.stderr
+
+
+def test_what_fits_needs_no_fix(tmp_path):
+    """Nothing is searched, and the plan changes nothing."""
+    done = peaksight(tmp_path, "fix", "--gpu", "t4", str(SCRIPT))
+
+    assert done.returncode == 0
+    assert done.stdout.startswith("Nothing to fix: ")
+
+
+def test_no_plan_fits(tmp_path):
+    """The smallest is named, with what is missing, and nothing is written."""
+    words = ["--gpu", "t4", "--memory", "300MiB", "--candidates", "4", "--apply", "plan.json"]
+    done = peaksight(tmp_path, "fix", *words, str(SCRIPT))
+
+    assert done.returncode == 1
+    assert done.stdout.startswith("No plan fits ")
+    assert "too much" in done.stdout.splitlines()[0]
+    assert not (tmp_path / "plan.json").exists()
+
+
+def test_a_script_that_fails_has_no_plan(tmp_path):
+    """What is wrong with it is not memory."""
+    (tmp_path / "train.py").write_text("raise ValueError('no data')\n")
+
+    done = peaksight(tmp_path, "fix", "--gpu", "t4", "train.py")
+
+    assert done.returncode == 2
+    assert "ValueError: no data" in done.stderr
+    assert "No plan: the run as it is has no answer yet" in done.stderr
