@@ -169,6 +169,22 @@ def test_buffers_are_sent_before_each_forward(rank):
     assert all(birth.died is not None for birth in flat)
 
 
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=["contiguous", "channels-last"])
+def test_batch_norm_over_all_ranks(layout, rank):
+    """Gathers statistics; results and what is saved are as of one rank."""
+    model = nn.Sequential(nn.Conv2d(3, 64, 3), nn.BatchNorm2d(64), nn.ReLU())
+    model = nn.SyncBatchNorm.convert_sync_batchnorm(model).cuda().to(memory_format=layout)
+    images = torch.randn(4, 3, 34, 34, device="cuda").to(memory_format=layout)
+    parallel = DistributedDataParallel(model, device_ids=[0])
+    with births_on(rank) as births:
+        parallel(images).sum().backward()
+    normalised = [birth for birth in births if birth.op == "aten::batch_norm_elemt"]
+
+    assert requested(normalised) == [4 * 64 * 32 * 32 * 4]
+    assert model[1].weight.grad.shape == (64,)
+    assert "unknown-operator" not in slugs(rank)
+
+
 def test_inputs_that_are_uneven(rank):
     """`join` lets a rank that ends early take part until the last has ended."""
     model = wrapped()

@@ -77,7 +77,7 @@ def _native(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.
 def _native_backward(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor | None, ...]:
     """The gradient of the input is contiguous, but channels-last in training where all tensors are."""
     grad, input, weight, training, mask = args[0], args[1], args[2], args[7], args[9]
-    layout = suggest_memory_format(input) if training and _by_channels(grad, input) else torch.contiguous_format
+    layout = suggest_memory_format(input) if training and by_channels(grad, input) else torch.contiguous_format
     parameters = input.new_empty(input.shape[1]) if weight is None else weight
     with mode:
         gradients = (torch.empty_like(input, memory_format=layout), *(torch.empty_like(parameters) for _ in range(2)))
@@ -92,7 +92,7 @@ FAKE_KERNELS: dict[str, Callable] = {
 }
 
 
-def _by_channels(*tensors: torch.Tensor) -> bool:
+def by_channels(*tensors: torch.Tensor) -> bool:
     """Whether PyTorch's channels-last kernels run: a row of `tensors` holds one element of each channel."""
     return all(
         any(each.is_contiguous(memory_format=layout) for layout in (torch.channels_last, torch.channels_last_3d))
@@ -133,26 +133,26 @@ def _rows(input: torch.Tensor) -> int:
 def native_forward(call: KernelCall) -> Temporaries:
     """The statistics of channels-last tensors in training: mean, deviations and count of each block of rows."""
     input, training = call.args[0], call.args[5]
-    return together(*_staging(input, 4)) if training and _by_channels(input) else ()
+    return together(*staging(input, 4)) if training and by_channels(input) else ()
 
 
 def native_backward(call: KernelCall) -> Temporaries:
     """Two sums for each channel; the deviation too, where cuDNN did not save it."""
     grad, input, deviation, training, mask = (call.args[position] for position in (0, 1, 6, 7, 9))
-    is_reduced, by_channels = training or mask[1] or mask[2], _by_channels(input)
-    if is_reduced and mask[0] and not by_channels:
+    is_reduced, rows_of_channels = training or mask[1] or mask[2], by_channels(input)
+    if is_reduced and mask[0] and not rows_of_channels:
         return ()
     channel = input.shape[1] * _accumulator_bytes(input)
     known = () if deviation.numel() else (channel,)
     if not is_reduced:
         return (*known, RESULTS)
-    staging = together(*_staging(input, 2)) if by_channels and _by_channels(grad) else ()
-    sums = (channel, channel) if by_channels or mask[0] else ()
-    return (*known, *sums, *staging, RESULTS)
+    staged = together(*staging(input, 2)) if rows_of_channels and by_channels(grad) else ()
+    sums = (channel, channel) if rows_of_channels or mask[0] else ()
+    return (*known, *sums, *staged, RESULTS)
 
 
-def _staging(input: torch.Tensor, num_values: int) -> list[int]:
-    """`num_values` for each channel and block of rows, and a semaphore for each column of blocks."""
+def staging(input: torch.Tensor, num_values: int) -> list[int]:
+    """The bytes of `num_values` for each channel and block of rows, and a semaphore for each column of blocks."""
     rows, channels = _rows(input), input.shape[1]
     width = min(last_pow2(channels), WIDTH)
     height = min(last_pow2(div_up(rows, ROWS_PER_THREAD)), MAX_THREADS // width)

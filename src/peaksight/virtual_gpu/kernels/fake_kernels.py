@@ -12,6 +12,7 @@ from peaksight.virtual_gpu.kernels import (
     images,
     recurrent_cells,
     sparse,
+    sync_batch_norm,
 )
 from peaksight.virtual_gpu.kernels.composites import fused_rms_norm
 from peaksight.virtual_gpu.tensors.values import known_value
@@ -32,6 +33,7 @@ def fake_kernels() -> dict[str, Callable]:
         **recurrent_cells.fake_kernels(),
         **sparse.fake_kernels(),
         **batch_norm.FAKE_KERNELS,
+        **sync_batch_norm.FAKE_KERNELS,
         **decompositions.FAKE_KERNELS,
         **grouped_products.FAKE_KERNELS,
         **images.FAKE_KERNELS,

@@ -42,6 +42,7 @@ from peaksight.virtual_gpu.kernels import (
     sorting,
     sparse,
     spectral,
+    sync_batch_norm,
 )
 from peaksight.virtual_gpu.kernels.known_operators import is_known
 from peaksight.virtual_gpu.kernels.temporaries import RESULTS, Dispensable, KernelCall, Rule, Temporaries, num_places
@@ -114,6 +115,7 @@ TEMPORARIES: dict[object, Rule] = (
     | sorting.TEMPORARIES
     | sparse.TEMPORARIES
     | spectral.TEMPORARIES
+    | sync_batch_norm.TEMPORARIES
 )
 UNKNOWN = "unknown-operator"
 # Operators whose rule gives the larger part.
