@@ -168,3 +168,22 @@ def test_a_freeze_filter_that_matches_nothing():
 
     assert "jax-freeze-filter" in found
     assert any("freeze_filter" in line for line in found["jax-freeze-filter"].evidence)
+
+
+def test_a_gradient_is_no_next_value_of_its_parameter():
+    """It has the shape of it; who donated the parameter for it would lose it."""
+
+    def loss(w, x):
+        return jnp.tanh(x @ w).sum()
+
+    assert "jax-state-not-donated" not in causes(jax.grad(loss), matrix(), matrix(8, N))
+    assert "jax-state-not-donated" in causes(sgd(loss), matrix(), matrix(8, N))
+
+
+def test_a_state_that_a_scan_carries_is_one():
+    """Several steps in one call."""
+
+    def steps(w, xs):
+        return jax.lax.scan(lambda w, x: (w - jax.grad(lambda w: jnp.tanh(x @ w).sum())(w), None), w, xs)[0]
+
+    assert "jax-state-not-donated" in causes(steps, matrix(), matrix(4, 8, N))

@@ -21,11 +21,6 @@ def place_outputs(graph: Graph, donated: Sequence[bool]) -> dict[Value, Value]:
     return homes | by_size
 
 
-def pairs_of(graph: Graph) -> dict[Value, Value]:
-    """For each output the argument that it is the next value of: as if all were donated."""
-    return _paired(graph.outputs, graph.inputs, lambda value: (value.tensor, value.bytes))
-
-
 def _give_each_a_buffer(graph: Graph) -> None:
     taken = {*graph.inputs, *graph.constants}
     for number, value in enumerate(graph.outputs):

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from jax.extend.core import ClosedJaxpr, Jaxpr, jaxprs_in_params
 
 from peaksight.jax.casts import casts_of, dtype_of
-from peaksight.jax.donation import pairs_of, place_outputs
+from peaksight.jax.donation import place_outputs
 from peaksight.jax.freeze_mentions import freeze_mentions
 from peaksight.jax.inlining import is_recomputation, prevents_cse
 from peaksight.jax.jaxpr_graph import Graph
@@ -13,6 +13,7 @@ from peaksight.jax.liveness import argument_paths, liveness
 from peaksight.jax.readers import readers_of
 from peaksight.jax.scans import scans_of
 from peaksight.jax.source_lines import line_of, own_file_of
+from peaksight.jax.updates import pairs_of
 from peaksight.jax.what_if import Program, frozen_of, what_ifs
 from peaksight.records.jax_program import ArgumentFact, ConstantFact, JaxProgram, PoolFact, RematFact, RematPolicy
 

@@ -98,6 +98,8 @@ class _Builder:
     def _equation(self, eqn: JaxprEqn, reads: list[Value], scope: str) -> Sequence[Value]:
         name, params = eqn.primitive.name, eqn.params
         if name in CALLS and (jaxpr := called(eqn)) is not None:
+            if name == "shard_map":
+                _split(reads, jaxpr)
             return self._inline(jaxpr, self._barrier(reads) if self._is_apart(eqn) else reads, scope)
         if name in ALIASES and reads[0].bytes == bytes_of(eqn.outvars[0].aval):
             return reads[:1]
@@ -186,6 +188,12 @@ class _Builder:
 
     def _inner(self, body: Jaxpr, operands: Sequence[Any], num_stacked: int, scope: str) -> Graph:
         return _Builder(self._apart).graph(body, [Value(atom.aval) for atom in operands], scope, num_stacked)
+
+
+def _split(values: Sequence[Value], jaxpr: Jaxpr) -> None:
+    """Of what a `shard_map` takes, each device has the part that its body sees."""
+    for value, var in zip(values, jaxpr.invars, strict=True):
+        value.bytes = min(value.bytes, bytes_of(var.aval))
 
 
 def _joined(outer: str, inner: str) -> str:

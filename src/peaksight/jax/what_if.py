@@ -7,7 +7,6 @@ from functools import cached_property
 from jax.extend.core import ClosedJaxpr
 
 from peaksight.jax.casts import casts_of, without_casts
-from peaksight.jax.donation import pairs_of, place_outputs
 from peaksight.jax.gradients import drop, stop_before_frozen, updated_by, vain_gradients
 from peaksight.jax.inlining import Apart, graph_of
 from peaksight.jax.jaxpr_graph import Graph, Value, total_bytes
@@ -16,6 +15,7 @@ from peaksight.jax.pruning import prune
 from peaksight.jax.scans import scans_of
 from peaksight.jax.source_lines import line_of
 from peaksight.jax.state_paths import belongs_to
+from peaksight.jax.updates import pairs_of
 from peaksight.records.jax_program import Change, RematFact, WhatIf
 
 
@@ -65,8 +65,7 @@ def frozen_of(graph: Graph) -> list[Value]:
 
 
 def _donated(program: Program) -> Iterator[WhatIf]:
-    graph = program.graph()
-    given = place_outputs(graph, [True] * len(program.paths)).values()
+    given = pairs_of(program.original).values()
     added = [value for value in given if not program.donated[value.argument]]
     if added:
         numbers = {value.argument for value in added}
