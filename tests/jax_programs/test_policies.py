@@ -7,10 +7,10 @@ jax = pytest.importorskip("jax")
 import jax.numpy as jnp  # noqa: E402
 
 from peaksight.diagnosis.jax_diagnose import examine_program  # noqa: E402
+from peaksight.jax import remat_policies  # noqa: E402
 from peaksight.jax.facts import program_of  # noqa: E402
 from peaksight.jax.flops import flops_of  # noqa: E402
 from peaksight.jax.inlining import graph_of  # noqa: E402
-from peaksight.jax.policies import remat_policies  # noqa: E402
 
 N, LAYERS = 256, 8
 WEIGHTS = jax.ShapeDtypeStruct((LAYERS, 4, N, N), jnp.float32)

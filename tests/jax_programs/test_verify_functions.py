@@ -10,8 +10,8 @@ optax = pytest.importorskip("optax")
 import jax.numpy as jnp  # noqa: E402
 from rich.console import Console  # noqa: E402
 
+from peaksight.jax import verify as verify_functions  # noqa: E402
 from peaksight.reporting.certificate import render_certificate  # noqa: E402
-from peaksight.verification.jax_functions import verify_functions  # noqa: E402
 
 TX = optax.adam(1e-2)
 SHAPE = jax.ShapeDtypeStruct

@@ -1,14 +1,16 @@
 """Jitted training programs of JAX: what they need, from their jaxpr and from XLA.
 
-`predict` is the entry point for programs. It is loaded lazily: importing this imports no JAX.
+`predict`, `remat_policies` and `verify` are the entry points for programs: importing this imports no JAX.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from peaksight.records import Report
+    from peaksight.records.certificate import Certificate
+    from peaksight.records.jax_program import RematPolicy
 
-__all__ = ["predict"]
+__all__ = ["predict", "remat_policies", "verify"]
 
 
 def predict(
@@ -45,3 +47,27 @@ def predict(
         card = replace(card, total_bytes=memory_bytes)
     room = room_on(card, others_bytes=reserved_by_others_bytes)
     return explained_report([capture_of_call(fn, args, room, **jit_options)], room)
+
+
+def remat_policies(fn: Any, *args: Any, **jit_options: Any) -> "tuple[RematPolicy, ...]":
+    """What `fn` needs and multiplies with each policy of `jax.checkpoint`, the lowest peak first, by liveness.
+
+    Args:
+        fn: A function that is not jitted: it is traced once for each policy, with `jit_options`.
+        args: Arrays or `jax.ShapeDtypeStruct`s.
+    """
+    from peaksight.jax.policies import remat_policies
+
+    return remat_policies(fn, *args, **jit_options)
+
+
+def verify(original: Any, changed: Any, *args: Any, steps: int = 2) -> "Certificate":
+    """Whether `changed` trains as `original` does: both run on the CPU, on the same numbers.
+
+    Args:
+        args: What both are called with. `jax.ShapeDtypeStruct`s get seeded numbers between 0 and 0.1.
+        steps: How often, where they return the next value of their first argument.
+    """
+    from peaksight.verification.jax_functions import verify_functions
+
+    return verify_functions(original, changed, *args, steps=steps)
