@@ -30,7 +30,7 @@ BELOW["verification"] = BELOW["planning"] | {"overlays"}
 BELOW["library"] = FOUNDATION | {"reporting"}
 BELOW["cli"] = set(BELOW)
 # What programs call, which is on top like `library`.
-BELOW["jax/__init__.py"] = BELOW["planning"] | {"jax"}
+BELOW["jax/__init__.py"] = BELOW["planning"] | {"jax", "verification"}
 BELOW["__main__"] = {"cli"}
 BELOW["__init__"] = {"library"}
 
