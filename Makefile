@@ -62,6 +62,10 @@ controls: .venv/dev  ## Verify pairs of scripts whose verdict is known; writes d
 causes: .venv/dev  ## Compare the first finding with the known cause of each script in tests/scripts; writes docs/causes.md
 	$(BIN)/python -m benchmarks.causes $(ARGS)
 
+.PHONY: times
+times: .venv/dev  ## Compare the predicted time of steps with what a GPU took; writes docs/times.md
+	$(BIN)/python -m benchmarks.times $(ARGS)
+
 .PHONY: bench
 bench: .venv/dev  ## Measure what a simulated run costs: time and host memory
 	$(BIN)/python -m benchmarks.bench $(ARGS)

@@ -19,6 +19,7 @@ def predict(name: str, words: list[str]) -> dict[str, object]:
         "flops": work.flops,
         "bytes": work.bytes,
         "kernels": work.kernels,
+        "kernel_seconds": work.kernel_seconds,
     }
 
 

@@ -133,7 +133,7 @@ class StepWork:
     """What one complete step has the card do, and the predicted `seconds` that it takes.
 
     The first begins with the first forward. `flops` are counted by torch's formulas, `bytes` are those that kernels
-    read and write, `kernels` how many are launched.
+    read and write, `kernels` how many are launched and `kernel_seconds` what they take alone: the host does the rest.
     """
 
     step: int
@@ -141,6 +141,7 @@ class StepWork:
     flops: int
     bytes: int
     kernels: int
+    kernel_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -155,7 +155,9 @@ class VirtualGpu:
         waiting.install(patches, self.stopwatch)
         modules.install(patches, mode, self.loop, parameters, self.witness)
         optimizers.install(patches, self.loop, parameters, self._optimizer_stepped)
-        backward.install(patches, requests, self.loop, self.devices, parameters, self.witness.backward_begins)
+        backward.install(
+            patches, requests, self.loop, self.devices, parameters, self.witness.backward_begins, self.stopwatch
+        )
         data_loading.install(patches, self.witness.loader_read, self._worst)
         triton_kernels.install(patches, partial(self.approximations.note, "triton-kernels"))
         generation.install(patches, partial(self.made_up, "token"))

@@ -5,16 +5,23 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from peaksight.gpus import Card
-
 POINTWISE = "pointwise"
+# What the figures of an arithmetic are taken from where a kind was not measured in it, best first.
+_INSTEAD = {
+    "half": ("tf32", "fp32"),
+    "tf32": ("fp32", "half"),
+    "fp32": ("tf32", "half"),
+    "double": ("fp32", "tf32", "half"),
+    "fp8": ("half", "tf32", "fp32"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
     """What the host takes: for an operator while autograd records, in a backward pass, and else; for a view of a
-    tensor; for a call of a module, and for each parameter in an optimizer's step; to learn that the card is done. The
-    fractions are of the link's bandwidth, from and to memory that is page-locked and that is not.
+    tensor; for a call of a module, a backward pass, an optimizer's step and each parameter in it; for a tensor that a
+    checkpoint saves; to learn that the card is done. The fractions are of the link's bandwidth, from and to memory that
+    is page-locked and that is not.
     """
 
     recording_seconds: float
@@ -22,31 +29,49 @@ class Host:
     plain_seconds: float
     view_seconds: float
     module_seconds: float
+    pass_seconds: float
+    optimizer_seconds: float
     parameter_seconds: float
+    hook_seconds: float
     synchronize_seconds: float
     pinned_fraction: float
     pageable_fraction: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
-    """One kind of operators; the fields are those of the file.
+class Reach:
+    """Of one kind of operators in one arithmetic: the `seconds` of a kernel that has nothing to do, and fractions.
 
-    The fractions of peak FLOP/s are by the arithmetic: `half` (both of 16 bits), `tf32`, `fp32`, `double` and `fp8`.
+    `bandwidth` is of the card's memory bandwidth, `bandwidth_in_l2` where all that a kernel touches fits in the L2
+    cache; `flops` of the peak FLOP/s, 0 where that is never the limit.
+    """
+
+    seconds: float
+    bandwidth: float
+    bandwidth_in_l2: float
+    flops: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One kind of operators.
+
+    `host_seconds` is what the host takes for one beside what every operator takes, `tensor_seconds` for each tensor in
+    its lists, and `result_seconds` for each that it makes. `reaches` is by arithmetic: `half` (both of 16 bits),
+    `tf32`, `fp32`, `double` and `fp8`.
     """
 
     name: str
     operators: tuple[str, ...]
-    seconds: float
-    bandwidth: float
-    bandwidth_in_l2: float
-    half: float = 0.5
-    tf32: float = 0.5
-    fp32: float = 0.5
-    double: float = 0.5
-    fp8: float = 0.5
-    host: float = 0.0
-    per_tensor: float = 0.0
+    reaches: dict[str, Reach]
+    host_seconds: float = 0.0
+    tensor_seconds: float = 0.0
+    result_seconds: float = 0.0
+
+    def reach(self, arithmetic: str) -> Reach:
+        """That in `arithmetic`, or in what comes nearest to it."""
+        known = (name for name in (arithmetic, *_INSTEAD[arithmetic]) if name in self.reaches)
+        return self.reaches[next(known)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +100,9 @@ def efficiencies() -> Efficiencies:
 
 
 def _kind(name: str, facts: dict) -> Kind:
-    return Kind(**{**facts, "name": name, "operators": tuple(facts["operators"])})
+    reaches = {key: Reach(**value) for key, value in facts.items() if isinstance(value, dict)}
+    plain = {key: value for key, value in facts.items() if not isinstance(value, dict)}
+    return Kind(**{**plain, "name": name, "operators": tuple(facts.get("operators", ())), "reaches": reaches})
 
 
 @cache
@@ -88,8 +115,3 @@ def _names() -> dict[str, str]:
 def _starts() -> tuple[tuple[str, str], ...]:
     """What the names of the operators begin with that are listed so, and their kind."""
     return tuple((name[:-1], kind) for name, kind in _names().items() if name.endswith("*"))
-
-
-def peak_flop_per_second(card: Card, arithmetic: str) -> float:
-    """The dense peak of `card` for a field of `Kind`: `half`, `tf32`, `fp32`, `double` or `fp8`."""
-    return float(getattr(card, f"{arithmetic}_flop_per_second"))

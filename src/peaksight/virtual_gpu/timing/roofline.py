@@ -3,14 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from peaksight.gpus import Card
-from peaksight.virtual_gpu.timing.efficiencies import Kind, efficiencies, peak_flop_per_second
-from peaksight.virtual_gpu.timing.work import Work, argument_of, name_of, tensors_in, work_of
+from peaksight.virtual_gpu.timing.efficiencies import Kind, Reach
+from peaksight.virtual_gpu.timing.kinds import arithmetic_of, kind_of
+from peaksight.virtual_gpu.timing.work import Work, work_of
 
-# What the memory of a matrix has to be a multiple of, from row to row, for the fast kernels of cuBLAS.
-_ALIGNMENT_BYTES = 16
+# How much of the L2 cache serves what a kernel touches: beyond it, lines are gone before they are read again.
+_L2_SHARE = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,41 +29,31 @@ class Cost:
 def cost_of(func: Any, args: tuple, kwargs: dict, out: Any, card: Card) -> Cost:
     """What `func(*args, **kwargs)`, which returned `out`, costs on `card`."""
     work = work_of(func, args, kwargs, out)
-    kind = kind_of(func, args, kwargs, out)
-    arithmetic = arithmetic_of(args, out)
+    kind, arithmetic = kind_of(func, args, kwargs, out), arithmetic_of(args, out)
     seconds = seconds_of(work, kind, arithmetic, card)
     with_tf32 = seconds_of(work, kind, "tf32", card) if arithmetic == "fp32" and work.flops else None
-    host = kind.host + kind.per_tensor * work.num_tensors
-    return Cost(work, seconds, with_tf32, host, kind.name)
+    host_seconds = (
+        kind.host_seconds + kind.tensor_seconds * work.num_tensors + kind.result_seconds * work.num_new_tensors
+    )
+    return Cost(work, seconds, with_tf32, host_seconds, kind.name)
 
 
 def seconds_of(work: Work, kind: Kind, arithmetic: str, card: Card) -> float:
     """What the card takes for `work`: what a kernel takes at least, and the longer of computing and moving."""
-    reached = kind.bandwidth_in_l2 if work.bytes <= card.l2_bytes else kind.bandwidth
-    moving = work.bytes / (reached * card.bandwidth_bytes_per_second)
+    reach = kind.reach(arithmetic)
+    return work.kernels * reach.seconds + max(_computing(work, reach, arithmetic, card), _moving(work, reach, card))
+
+
+def _computing(work: Work, reach: Reach, arithmetic: str, card: Card) -> float:
+    if not reach.flops:
+        return 0.0
     flops = work.flops / 2 if work.skips_half else work.flops
-    computing = flops / (getattr(kind, arithmetic) * peak_flop_per_second(card, arithmetic))
-    return work.kernels * kind.seconds + max(computing, moving)
+    return flops / (reach.flops * float(getattr(card, f"{arithmetic}_flop_per_second")))
 
 
-def arithmetic_of(args: tuple, out: Any) -> str:
-    """What the kernels compute in: the field of `Kind` for the first floating-point tensor."""
-    dtype = next((tensor.dtype for tensor in tensors_in((*args, out)) if tensor.dtype.is_floating_point), torch.float32)
-    return {1: "fp8", 2: "half", 8: "double"}.get(dtype.itemsize, "fp32")
-
-
-def kind_of(func: Any, args: tuple, kwargs: dict, out: Any) -> Kind:
-    """The kind of an operator, also by how its arguments lie in memory."""
-    table = efficiencies()
-    kind = table.kind_of(name_of(func))
-    if kind.name == "matmul" and not all(map(_is_aligned, tensors_in((*args, out)))):
-        return table.kinds["matmul_unaligned"]
-    if kind.name.startswith("convolution") and argument_of(func, args, kwargs, "groups", 1) > 1:
-        return table.kinds["grouped_convolution"]
-    return kind
-
-
-def _is_aligned(tensor: torch.Tensor) -> bool:
-    if tensor.dim() < 2:
-        return True
-    return max(tensor.stride()[-2:]) * tensor.itemsize % _ALIGNMENT_BYTES == 0
+def _moving(work: Work, reach: Reach, card: Card) -> float:
+    """A kernel with a block for each channel leaves the other multiprocessors idle."""
+    is_in_l2 = work.bytes <= _L2_SHARE * card.l2_bytes
+    fraction = reach.bandwidth_in_l2 if is_in_l2 else reach.bandwidth
+    busy = min(1.0, work.num_blocks / card.multi_processor_count) if work.num_blocks else 1.0
+    return work.bytes / (busy * fraction * card.bandwidth_bytes_per_second)

@@ -16,6 +16,8 @@ from peaksight.virtual_gpu.training.training_loop import TrainingLoop
 
 aten = torch.ops.aten
 _COPIES = (aten.copy_.default, aten._to_copy.default)
+# Inside a checkpoint that is not reentrant, a saved tensor is packed in the forward and when that runs again.
+_PACKS = 2
 # Autograd makes them of fake tensors only.
 _UNSEEN = (aten.detach.default,)
 
@@ -25,11 +27,13 @@ class _Counted:
 
     def __init__(self) -> None:
         self.flops = self.bytes = self.kernels = 0
+        self.seconds = 0.0
 
-    def add(self, cost: Cost) -> None:
+    def add(self, cost: Cost, seconds: float) -> None:
         self.flops += cost.work.flops
         self.bytes += cost.work.bytes
         self.kernels += cost.work.kernels
+        self.seconds += seconds
 
 
 class Stopwatch:
@@ -64,8 +68,8 @@ class Stopwatch:
             self._launched(where, self._cost(func, args, kwargs, out, known))
 
     def _launched(self, device: int, cost: Cost) -> None:
-        self._counted[device].add(cost)
-        seconds = cost.tf32_seconds if cost.tf32_seconds is not None and _allows_tf32(cost.kind) else cost.seconds
+        seconds = cost.tf32_seconds if cost.tf32_seconds is not None and allows_tf32(cost.kind) else cost.seconds
+        self._counted[device].add(cost, seconds)
         self.clocks.launch(self._stream(device), self._launch_seconds() + cost.host_seconds, seconds)
 
     def left_card(self, device: int, num_bytes: int) -> None:
@@ -82,10 +86,18 @@ class Stopwatch:
         """A module is called."""
         self.clocks.host += self._host.module_seconds
 
+    def packed(self) -> None:
+        """A hook has taken a tensor that autograd saves."""
+        self.clocks.host += self._host.hook_seconds / _PACKS
+
     def optimizer_stepped(self, optimizer: torch.optim.Optimizer) -> None:
         """An optimizer has gone through its parameters."""
         num_parameters = sum(len(group["params"]) for group in optimizer.param_groups)
-        self.clocks.host += num_parameters * self._host.parameter_seconds
+        self.clocks.host += self._host.optimizer_seconds + num_parameters * self._host.parameter_seconds
+
+    def backward_begins(self) -> None:
+        """The engine of autograd is called."""
+        self.clocks.host += self._host.pass_seconds
 
     def end_step(self, step: int) -> None:
         """`step` ends, and what follows is the next one's."""
@@ -98,6 +110,7 @@ class Stopwatch:
                     flops=counted.flops,
                     bytes=counted.bytes,
                     kernels=counted.kernels,
+                    kernel_seconds=counted.seconds,
                 )
             )
         self._counted = [_Counted() for _ in self.steps]
@@ -120,10 +133,14 @@ class Stopwatch:
                 self._costs[key] = found  # which keeps what is known, and so its identity
         return found[1]
 
-    def _launch_seconds(self) -> float:
+    def launching(self) -> str:
+        """What the host does when it launches now: a field of `Host`, without its unit."""
         if torch.is_grad_enabled():
-            return self._host.recording_seconds
-        return self._host.backward_seconds if self._loop.phase is Phase.BACKWARD else self._host.plain_seconds
+            return "recording"
+        return {Phase.BACKWARD: "backward", Phase.OPTIMIZER: "plain"}.get(self._loop.phase, "recording")
+
+    def _launch_seconds(self) -> float:
+        return float(getattr(self._host, f"{self.launching()}_seconds"))
 
     def _stream(self, device: int) -> Stream:
         return device, self._devices.ledgers[device].stream
@@ -159,7 +176,7 @@ def _card_among(values: tuple) -> int | None:
     return next((card for tensor in tensors_in(values) if (card := _card_of(tensor)) is not None), None)
 
 
-def _allows_tf32(kind: str) -> bool:
+def allows_tf32(kind: str) -> bool:
     """What the script says of multiplying float32 at this moment: cuDNN's default is yes, cuBLAS's no."""
     if "convolution" in kind:
         return torch.backends.cudnn.conv.fp32_precision == "tf32"  # type: ignore[attr-defined]

@@ -25,6 +25,8 @@ NOT_READ = frozenset(
         "_foreach_copy_",
     }
 )  # fmt: skip
+# ATen/native/cudnn/BatchNorm.cpp: the library gives each channel to one block.
+BY_CHANNEL = frozenset({"cudnn_batch_norm", "cudnn_batch_norm_backward"})
 # They read of their first argument only as much as they return, or write to it only what the others hold.
 GATHERING = frozenset({"embedding", "index", "index_select", "gather", "take", "masked_select"})
 SCATTERING = frozenset({"index_put_", "_index_put_impl_", "index_add_", "scatter_add_", "scatter_", "index_copy_"})
@@ -38,12 +40,18 @@ _ELEMENTS_A_BLOCK = 65536
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """`flops` as FlopCounterMode counts them, of which a causal mask may skip half; `kernels` is how many run."""
+    """`flops` as FlopCounterMode counts them, of which a causal mask may skip half; `kernels` is how many run.
+
+    `num_tensors` and `num_new_tensors` count what goes in and what is made, `num_blocks` the blocks that a kernel is
+    cut into where it is no more than one for a channel, else 0.
+    """
 
     flops: int
     bytes: int
     kernels: int
     num_tensors: int = 0
+    num_new_tensors: int = 0
+    num_blocks: int = 0
     skips_half: bool = False
 
 
@@ -66,6 +74,8 @@ def work_of(func: Any, args: tuple, kwargs: dict, out: Any) -> Work:
         num_bytes,
         num_launches(args, results) if "_foreach_" in name or name.startswith("_fused_") else 1,
         num_tensors=len(inputs),
+        num_new_tensors=0 if written(func, args) else len(results),
+        num_blocks=inputs[0].shape[1] if name in BY_CHANNEL else 0,
         skips_half=_is_causal(func, args, kwargs),
     )
 

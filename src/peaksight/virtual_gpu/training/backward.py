@@ -9,6 +9,7 @@ from peaksight.overlays.patches import Patches
 from peaksight.records import Phase
 from peaksight.virtual_gpu.memory.devices import Devices
 from peaksight.virtual_gpu.tensors.device_requests import DeviceRequests
+from peaksight.virtual_gpu.timing.stopwatch import Stopwatch
 from peaksight.virtual_gpu.training.modules import Parameters
 from peaksight.virtual_gpu.training.training_loop import TrainingLoop
 
@@ -20,6 +21,7 @@ def install(
     devices: Devices,
     parameters: Parameters,
     on_begin: Callable[..., None],
+    stopwatch: Stopwatch,
 ) -> None:
     """Follow every call of the autograd engine until `patches` is left; `on_begin` is told the roots of an outer one.
 
@@ -35,6 +37,7 @@ def install(
             for ledger in devices.ledgers:
                 ledger.backward_began()
             on_begin(args[0], retains_graph=bool(args[2]), creates_graph=bool(args[3]))
+        stopwatch.backward_begins()
         with loop.within(Phase.BACKWARD), requests:
             result = run_engine(*args, **kwargs)
         parameters.mark()
@@ -43,16 +46,17 @@ def install(
     for owner in (torch.autograd, torch.autograd.graph):
         if hasattr(owner, "_engine_run_backward"):
             patches.set(owner, "_engine_run_backward", followed)
-    _follow_packing(patches, requests)
+    _follow_packing(patches, requests, stopwatch)
 
 
-def _follow_packing(patches: Patches, requests: DeviceRequests) -> None:
+def _follow_packing(patches: Patches, requests: DeviceRequests, stopwatch: Stopwatch) -> None:
     """A pack hook runs inside the operator that saves, where the function mode is off: it may ask for devices too."""
     hooks = torch.autograd.graph.saved_tensors_hooks
     begin = hooks.__init__
 
     def begin_followed(self: Any, pack_hook: Callable, unpack_hook: Callable) -> None:
         def pack(tensor: torch.Tensor) -> Any:
+            stopwatch.packed()
             with requests:
                 return pack_hook(tensor)
 

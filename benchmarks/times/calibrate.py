@@ -1,0 +1,317 @@
+"""`python -m benchmarks.times.calibrate`: fits efficiencies.toml to the microbenchmarks, and only to those.
+
+The virtual card says which operators a microbenchmark is of. For each kind and arithmetic the figures are those with
+the smallest squared error of the logarithm of time.
+"""
+
+import json
+import tomllib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from math import exp, log
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.accuracy.captures import ROOM
+from benchmarks.accuracy.workloads import TORCH
+from benchmarks.times.cases import CASES
+from benchmarks.times.hooks import FILE as HOOKS
+from benchmarks.times.hooks import NUM_IDENTITIES
+from benchmarks.times.hosts import HOSTS, phases
+from peaksight.virtual_gpu.card import VirtualGpu
+from peaksight.virtual_gpu.device_rules import rules_for
+from peaksight.virtual_gpu.timing import efficiencies, roofline, stopwatch
+from peaksight.virtual_gpu.timing.efficiencies import POINTWISE, Kind, Reach
+from peaksight.virtual_gpu.timing.kinds import arithmetic_of, kind_of
+from peaksight.virtual_gpu.timing.work import Work, work_of
+
+MEASURED = Path(__file__).with_name("measured") / "micro.json"
+FILE = Path(efficiencies.__file__).with_name("efficiencies.toml")
+HOST = ("recording", "backward", "plain", "view", "module", "pass", "optimizer", "parameter")
+# Nothing but one operator over and over stays in the caches of the processor, as no training does.
+HOT = ("activations", "norms")
+_STEP, _SMALLEST_STEP = 0.5, 1e-3
+# No kernel takes less, and none that has nothing to do takes more.
+_SECONDS = log(1.8e-6), log(2e-5)
+_WIDTH = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One that ran on the virtual card, by what times it."""
+
+    kind: str
+    arithmetic: str
+    work: Work
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """How often each of `HOST` happened on the host, and the operators of each kind."""
+
+    counts: dict[str, int]
+    operators: list[Operator]
+
+
+class Recorder(stopwatch.Stopwatch):
+    """Notes what it would time."""
+
+    def __init__(self, *args: Any) -> None:
+        """From the first operator on."""
+        super().__init__(*args)
+        self.counts: dict[str, int] = defaultdict(int)
+        self.operators: list[Operator] = []
+
+    def ran(self, func: Any, args: tuple, kwargs: dict, out: Any, device: int | None, known: Any) -> None:
+        """As a stopwatch does, but for the time."""
+        self._is_running = True
+        before = self.clocks.host
+        super().ran(func, args, kwargs, out, device, known)
+        if not stopwatch.launches(func) and self.clocks.host > before:
+            self.counts["view"] += 1
+
+    def _cost(self, func: Any, args: tuple, kwargs: dict, out: Any, known: Any) -> roofline.Cost:
+        cost = super()._cost(func, args, kwargs, out, known)
+        arithmetic = arithmetic_of(args, out)
+        if cost.tf32_seconds is not None and stopwatch.allows_tf32(cost.kind):
+            arithmetic = "tf32"
+        work = work_of(func, args, kwargs, out)
+        self.operators.append(Operator(kind_of(func, args, kwargs, out).name, arithmetic, work))
+        return cost
+
+    def _launch_seconds(self) -> float:
+        name = self.launching()
+        self.counts[name] += 1
+        return super()._launch_seconds()
+
+    def module_called(self) -> None:
+        """Counted."""
+        self.counts["module"] += 1
+
+    def backward_begins(self) -> None:
+        """Counted."""
+        self.counts["pass"] += 1
+
+    def optimizer_stepped(self, optimizer: Any) -> None:
+        """Counted by its parameters."""
+        self.counts["optimizer"] += 1
+        self.counts["parameter"] += sum(len(group["params"]) for group in optimizer.param_groups)
+
+
+@contextmanager
+def _recording() -> Iterable[Recorder]:  # type: ignore[misc]
+    gpu = VirtualGpu(ROOM, rules_for(TORCH, ROOM.card), max_steps=10**6, max_failures=0)
+    gpu.stopwatch = Recorder(ROOM.card, gpu.devices, gpu.loop)
+    with gpu:
+        yield gpu.stopwatch
+
+
+def operators_of_cases() -> dict[str, list[Operator]]:
+    """What each case of cases.py runs."""
+    found = {}
+    with _recording() as recorder:
+        for name, prepare in CASES.items():
+            run = prepare()
+            recorder.operators = []
+            run()
+            found[name] = list(recorder.operators)
+    return found
+
+
+def phases_of_hosts() -> dict[str, dict[str, Phase]]:
+    """What each phase of each model of hosts.py does."""
+    found: dict[str, dict[str, Phase]] = {}
+    for host in HOSTS:
+        with _recording() as recorder:
+            steps = phases(*host)
+            for _ in range(2):  # the first makes the optimizer's state
+                ran = {}
+                for phase, run in steps.items():
+                    recorder.counts, recorder.operators = defaultdict(int), []
+                    run()
+                    ran[phase] = Phase(dict(recorder.counts), recorder.operators)
+            found[" ".join(map(str, host))] = ran
+    return found
+
+
+def search(error: Callable[[Sequence[float]], float], start: Sequence[float]) -> list[float]:
+    """The place of the smallest error, found by steps along each axis that get shorter."""
+    place, smallest, step = list(start), error(start), _STEP
+    while step > _SMALLEST_STEP:
+        moved = False
+        for axis in range(len(place)):
+            for change in (step, -step):
+                tried = [*place[:axis], place[axis] + change, *place[axis + 1 :]]
+                if (found := error(tried)) < smallest - 1e-12:
+                    place, smallest, moved = tried, found, True
+                    break
+        if not moved:
+            step /= 2
+    return place
+
+
+def fit_reach(kind: str, arithmetic: str, cases: list[tuple[Work, float]]) -> Reach:
+    """The figures of `kind` in `arithmetic` for works and what they took."""
+    computes = any(work.flops for work, _ in cases) and not kind.startswith("grouped")
+
+    def reach(place: Sequence[float]) -> Reach:
+        seconds, bandwidth, in_l2, *flops = map(exp, place)
+        return Reach(seconds=seconds, bandwidth=bandwidth, bandwidth_in_l2=in_l2, flops=flops[0] if flops else 0.0)
+
+    def error(place: Sequence[float]) -> float:
+        if max(place[1:]) > log(2.0) or not _SECONDS[0] <= place[0] <= _SECONDS[1]:
+            return float("inf")
+        fitted = Kind(name=kind, operators=(), reaches={arithmetic: reach(place)})
+        times = ((roofline.seconds_of(work, fitted, arithmetic, ROOM.card), seconds) for work, seconds in cases)
+        return sum(log(predicted / seconds) ** 2 for predicted, seconds in times)
+
+    start = [log(4e-6), log(0.8), log(1.0), *([log(0.5)] if computes else [])]
+    return reach(search(error, start))
+
+
+def fit_reaches(measured: dict[str, Any]) -> dict[str, dict[str, Reach]]:
+    """By kind and arithmetic, from the cases whose time is that of one operator, whatever was copied before it."""
+    cases: dict[tuple[str, str], list[tuple[Work, float]]] = defaultdict(list)
+    for name, operators in operators_of_cases().items():
+        *copies, operator = operators
+        if all(copied.kind == POINTWISE for copied in copies):
+            cases[operator.kind, operator.arithmetic].append((operator.work, measured[name][0]))
+    fitted: dict[str, dict[str, Reach]] = defaultdict(dict)
+    for (kind, arithmetic), of_kind in cases.items():
+        fitted[kind][arithmetic] = fit_reach(kind, arithmetic, of_kind)
+    return fitted
+
+
+def fit_host(measured: dict[str, Any], table: dict[str, Any]) -> dict[str, float]:
+    """The seconds of `HOST`, from the phases of small models, whose kinds of operators take what `table` says."""
+    found = phases_of_hosts()
+    rows = [
+        (phase.counts, _beside(phase.operators, table), measured[host][name])
+        for host, ran in found.items()
+        for name, phase in ran.items()
+        if phase.operators and not host.startswith(HOT)
+    ]
+
+    def error(place: Sequence[float]) -> float:
+        seconds = dict(zip(HOST, map(exp, place), strict=True))
+        return sum(
+            log((beside + sum(seconds[name] * count for name, count in counts.items())) / theirs) ** 2
+            for counts, beside, theirs in rows
+        )
+
+    return dict(zip(HOST, map(exp, search(error, [log(5e-6)] * len(HOST))), strict=True))
+
+
+def _beside(operators: Iterable[Operator], table: dict[str, Any]) -> float:
+    return sum(_of_kind(of.work, *_host_figures(table[of.kind])) for of in operators)
+
+
+def _host_figures(facts: dict[str, Any]) -> tuple[float, float, float]:
+    return tuple(facts.get(f"{name}_seconds", 0.0) for name in ("host", "tensor", "result"))  # type: ignore[return-value]
+
+
+def _of_kind(work: Work, host: float, tensor: float, result: float) -> float:
+    return host + tensor * work.num_tensors + result * work.num_new_tensors
+
+
+def fit_kinds_on_host(measured: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """What the host takes for an operator of each kind beside a pointwise one, from cases that call one alone."""
+    times: dict[str, list[tuple[Work, float]]] = defaultdict(list)
+    for name, operators in operators_of_cases().items():
+        if len(operators) == 1 and not name.split()[0].endswith("_backward"):
+            times[operators[0].kind].append((operators[0].work, measured[name][1]))
+    plain = median(seconds for _, seconds in times[POINTWISE])
+    found = {
+        kind: {"host_seconds": max(0.0, median(seconds for _, seconds in cases) - plain)}
+        for kind, cases in times.items()
+    }
+    for kind in ("foreach", "fused"):
+        found[kind] = fit_lists(times[kind], plain)
+    backward = {f"{kind}_backward": facts for kind, facts in found.items()}
+    return backward | found
+
+
+def fit_lists(cases: list[tuple[Work, float]], plain: float) -> dict[str, float]:
+    """What the host takes for each tensor in the lists of an operator, and for each that it makes."""
+
+    def error(place: Sequence[float]) -> float:
+        figures = tuple(map(exp, place))
+        return sum(abs(log((plain + _of_kind(work, *figures)) / seconds)) for work, seconds in cases)
+
+    names = ("host_seconds", "tensor_seconds", "result_seconds")
+    return dict(zip(names, map(exp, search(error, [log(2e-6), log(2e-7), log(2e-7)])), strict=True))
+
+
+def fit_hooks(host: dict[str, Any]) -> float:
+    """Measured without a card, and scaled by how long both machines take to call modules that do nothing.
+
+    The backward of those has as many operators as their forward, and no calls.
+    """
+    found = json.loads(HOOKS.read_text())
+    idle = [phases for name, phases in host.items() if name.startswith("identities")]
+    forward, backward = (min(phases[name] for phases in idle) for name in ("forward", "backward"))
+    slower = (forward - backward) / NUM_IDENTITIES / found["call_seconds"]
+    return float(slower * found["extra_seconds"] / found["num_saved"])
+
+
+def fit_copies(measured: dict[str, float], num_bytes: int = 2**24) -> dict[str, float]:
+    """The fractions of the link, and what it takes to wait for a card that has nothing to do."""
+    link = ROOM.card.link_bytes_per_second
+    found = {
+        f"{name}_fraction": num_bytes / link / measured[f"to card, {name}, {num_bytes}"]
+        for name in ("pinned", "pageable")
+    }
+    return {"synchronize_seconds": measured["item"], **found}
+
+
+def text(table: dict[str, Any]) -> str:
+    """The whole file."""
+    lines = [
+        "# What kernels and PyTorch reach of a card's peak figures, as timing/efficiencies.py describes it; an",
+        "# operator that no kind lists is pointwise. Written by benchmarks/times/calibrate.py, but for the operators.",
+        "",
+        *(f'{name} = "{table[name]}"' for name in ("card", "torch", "date")),
+        "",
+        "[host]",
+        *(f"{name} = {seconds:.3g}" for name, seconds in table["host"].items()),
+    ]
+    for kind, facts in table["kinds"].items():
+        lines += ["", f"[kinds.{kind}]"]
+        for name, value in facts.items():
+            lines += _entry(name, value)
+    return "\n".join(lines) + "\n"
+
+
+def _entry(name: str, value: Any) -> list[str]:
+    if isinstance(value, float):
+        return [f"{name} = {value:.2g}"] if value else []
+    if isinstance(value, dict):
+        return [f"{name} = {{ {', '.join(f'{key} = {figure:.3g}' for key, figure in value.items() if figure)} }}"]
+    line = f"{name} = {json.dumps(value)}"
+    if len(line) <= _WIDTH:
+        return [line]
+    return [f"{name} = [", *(f"    {json.dumps(each)}," for each in value), "]"]
+
+
+def main() -> None:
+    """Write efficiencies.toml anew."""
+    measured = json.loads(MEASURED.read_text())
+    table = tomllib.loads(FILE.read_text())
+    operators = {kind: facts.get("operators", []) for kind, facts in table["kinds"].items()}
+    on_host = fit_kinds_on_host(measured["kernels"])
+    reaches = fit_reaches(measured["kernels"])
+    kinds: dict[str, Any] = {}
+    for kind, listed in operators.items():
+        figures = {name: asdict(reach) for name, reach in sorted(reaches[kind].items())}
+        kinds[kind] = {"operators": listed} | on_host.get(kind, {}) | figures
+    seconds = {f"{name}_seconds": value for name, value in fit_host(measured["host"], kinds).items()}
+    about = {name: measured["machine"][name] for name in ("card", "torch", "date")}
+    host = seconds | {"hook_seconds": fit_hooks(measured["host"])} | fit_copies(measured["copies"])
+    FILE.write_text(text(about | {"host": host, "kinds": kinds}))
+
+
+if __name__ == "__main__":
+    main()

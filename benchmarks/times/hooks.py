@@ -1,0 +1,66 @@
+"""`python -m benchmarks.times.hooks`: what checkpointing costs the host beside the forward that it runs again.
+
+Without a card: torch calls Python functions for each tensor that autograd saves inside of a checkpoint, whatever it is
+on. How fast a machine runs Python tell the calls of a module that does nothing, which were timed beside the card too.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from benchmarks.times.hosts import WIDTH, Block
+
+FILE = Path(__file__).with_name("measured") / "hooks.json"
+NUM_BLOCKS = 24
+NUM_ROUNDS = 25
+NUM_IDENTITIES = 500
+
+
+def seconds(blocks: nn.ModuleList, call: Callable[[nn.Module, torch.Tensor], torch.Tensor]) -> tuple[float, float]:
+    """Of the processor, those of a forward and of its backward."""
+    x = torch.randn(1, 4, WIDTH, requires_grad=True)
+    began = time.process_time()
+    for block in blocks:
+        x = call(block, x)
+    ended = time.process_time()
+    x.sum().backward()
+    return ended - began, time.process_time() - ended
+
+
+def num_saved(blocks: nn.ModuleList) -> int:
+    """The tensors that a forward saves."""
+    saved: list[int] = []
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        saved.append(tensor.numel())
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        seconds(blocks, lambda block, x: block(x))
+    return len(saved)
+
+
+def main() -> None:
+    """Measure in turns; the best of each counts."""
+    torch.set_num_threads(1)
+    blocks = nn.ModuleList(Block() for _ in range(NUM_BLOCKS))
+    plain, again = [], []
+    for _ in range(NUM_ROUNDS):
+        plain.append(seconds(blocks, lambda block, x: block(x)))
+        again.append(seconds(blocks, lambda block, x: checkpoint(block, x, use_reentrant=False)))
+    forward, backward = (min(times) for times in zip(*plain, strict=True))
+    identities = nn.ModuleList([nn.Sequential(*(nn.Identity() for _ in range(NUM_IDENTITIES)))])
+    call_seconds = min(seconds(identities, lambda module, x: module(x))[0] for _ in range(NUM_ROUNDS)) / NUM_IDENTITIES
+    extra = sum(min(times) for times in zip(*again, strict=True)) - 2 * forward - backward
+    found = {"torch": torch.__version__, "date": str(date.today()), "num_saved": num_saved(blocks)}
+    FILE.write_text(json.dumps(found | {"call_seconds": call_seconds, "extra_seconds": extra}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
