@@ -34,6 +34,8 @@ def page(measured: dict[str, Any], predicted: dict[str, Any], num_cases: int) ->
     """docs/times.md."""
     any_step = next(iter(measured.values()))
     errors = {name: predicted[name]["predicted_seconds"] / step["seconds"] for name, step in measured.items()}
+    before = json.loads((HERE / "predicted_first.json").read_text())["steps"]
+    first = [abs(before[name]["predicted_seconds"] / step["seconds"] - 1) for name, step in measured.items()]
     changes = [(*change, *_ratios(measured, predicted, *change[:2])) for change in CHANGES if change[1] in measured]
     return (HERE / "page.md").read_text().format(
         card=any_step["card"],
@@ -43,6 +45,8 @@ def page(measured: dict[str, Any], predicted: dict[str, Any], num_cases: int) ->
         steps=_steps(measured, predicted, errors),
         median=f"{median(abs(error - 1) for error in errors.values()):.0%}",
         worst=f"{max(abs(error - 1) for error in errors.values()):.0%}",
+        first_median=f"{median(first):.0%}",
+        first_worst=f"{max(first):.0%}",
         spread=f"{max(max(step['steps'][2:]) / min(step['steps'][2:]) for step in measured.values()) - 1:.0%}",
         ratios=table(
             ("step", "change", "measured", "predicted", "error"),

@@ -71,7 +71,7 @@ def test_recomputing_takes_the_host_time():
     """Also where the kernels are small: torch calls a hook for each tensor that is saved inside."""
     small = {"width": 8, "batch": 8, "depth": 8}
 
-    assert last(h100(), forward=recomputing, **small).seconds > 1.5 * last(h100(), **small).seconds
+    assert last(h100(), forward=recomputing, **small).seconds > 1.2 * last(h100(), **small).seconds
 
 
 def test_half_precision_and_tf32_are_faster():
