@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from peaksight.diagnosis.evidence import Evidence
 from peaksight.records import Allocation, Phase, Role
 
+# What transformers calls the tensors of all layers in its outputs.
+OUTPUT_NAMES = r"\b(\w+_)?(hidden_states|attentions)\["
 # What transformers calls caches in its outputs and in the objects that hold them, and models written like GPT-2.
 CACHE_NAMES = r"\bpast_key_values?\b|\b(key|value|kv)_cache\b|\b_?(layer_)?pasts?\b|\bpresents?\b"
 

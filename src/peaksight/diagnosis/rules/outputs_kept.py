@@ -31,19 +31,17 @@ are known by the names of transformers: `hidden_states`, `attentions`, and those
 from collections.abc import Iterator, Sequence
 
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
-from peaksight.diagnosis.named_outputs import held_as, idle_in_backward, without_names
+from peaksight.diagnosis.named_outputs import OUTPUT_NAMES, held_as, idle_in_backward, without_names
 from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
 from peaksight.records import Allocation, Basis, Effect, Finding, Fix
 from peaksight.units import format_bytes
 
 NUM_NAMES = 2
-# What transformers calls the tensors of all layers in its outputs.
-NAMES = r"\b(\w+_)?(hidden_states|attentions)\["
 
 
 def examine(evidence: Evidence) -> Answer:
     """Members of such a tuple, and named results that no backward pass needs."""
-    ends = idle_in_backward(evidence) | without_names(evidence, held_as(evidence, NAMES))
+    ends = idle_in_backward(evidence) | without_names(evidence, held_as(evidence, OUTPUT_NAMES))
     kept = tuple(ends)
     if not kept:
         return Refuted("no outputs are held beyond their use when a backward pass begins or a step ends")

@@ -29,11 +29,19 @@ _last_reading: WeakKeyDictionary[DataLoader, ref[Any]] = WeakKeyDictionary()
 
 def batches_left(loader: DataLoader) -> int | None:
     """How many batches the last one to read `loader` has still to come; None where nobody does, or it has no length."""
+    if (is_last := getattr(loader, "end_of_dataloader", None)) is not None:
+        return _ahead_by_one(loader, is_last)
     reading = _last_reading.get(loader)
     iterator = reading() if reading is not None else None
     if iterator is None or isinstance(loader.dataset, IterableDataset):
         return None
     return len(loader) - iterator._num_yielded
+
+
+def _ahead_by_one(loader: Any, is_last: bool) -> int | None:
+    """Of one of accelerate's, which has read the next batch already, or knows that there is none."""
+    left = batches_left(loader.base_dataloader)
+    return 0 if is_last else left + 1 if left is not None else None
 
 
 def install(patches: Patches, follow: Follow, worst: WorstBatches | None = None) -> None:

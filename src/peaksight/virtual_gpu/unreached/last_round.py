@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader
 from peaksight.virtual_gpu.source_lines import installed_name, is_own
 from peaksight.virtual_gpu.training.data_loading import batches_left
 from peaksight.virtual_gpu.training.trials import body_of, tree_of
+from peaksight.virtual_gpu.unreached.trainer_rounds import rounds_of_trainer
 from peaksight.virtual_gpu.unreached.training_frames import calling_frames
 from peaksight.virtual_gpu.unreached.values import UNKNOWN, Scope, scope_of_frame
 
@@ -42,9 +43,14 @@ def is_last_round() -> bool:
 
 
 def rounds_left() -> int | None:
-    """How many rounds the innermost loop of the person around the running step has left, None if that is not known."""
+    """How many rounds the innermost loop around the running step has left, None if that is not known.
+
+    It is the person's, or that of a trainer up to its evaluation.
+    """
     try:
         for frame in reversed(calling_frames(sys._getframe(1))):
+            if (left := rounds_of_trainer(frame)) is not None:
+                return left
             loops = _loops_around(_body(frame.f_code), frame.f_lineno) if is_own(frame.f_code.co_filename) else []
             if loops:
                 return _left(loops[-1], scope_of_frame(frame, ast.Module(_body(frame.f_code), [])))

@@ -27,7 +27,7 @@ class Schedules:
             schedule = _SCHEDULES.get(frame.f_globals.get("__name__", ""))
             if self._lines.is_own(frame.f_code.co_filename):
                 at = f"{self._lines.name_of(frame.f_code.co_filename)}:{frame.f_lineno}"
-            elif schedule and at and (trainer := _receiver(frame)) is not None:
+            elif schedule and at and (trainer := receiver(frame)) is not None:
                 if (at, id(trainer)) not in self._found:
                     self._found[at, id(trainer)] = schedule(trainer)
                 return
@@ -38,7 +38,7 @@ class Schedules:
             yield from (NotReached(at=at, text=text) for text in missed())
 
 
-def _receiver(frame: FrameType) -> Any:
+def receiver(frame: FrameType) -> Any:
     """What a method is called on."""
     return variables_of(frame).get("self") if frame.f_code.co_varnames[:1] == ("self",) else None
 
