@@ -50,6 +50,7 @@ def build_report(capture: Capture, room: Room, unlimited: Capture | None = None)
         rank=capture.rank,
         world_size=capture.world_size,
         series=series.points(),
+        programs=whole.program_calls,
     )
 
 

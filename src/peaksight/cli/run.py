@@ -104,6 +104,12 @@ def _simulate(
     torch is imported here, for it takes seconds that `--help` need not wait for.
     """
     collect_rarely()
+    from peaksight.cli.frameworks import trains_under_jax
+
+    if trains_under_jax(command):
+        from peaksight.cli.jax_runs import simulate_jax
+
+        return simulate_jax(command, room, num_gpus=options.gpus, max_steps=options.steps, on_step=progress)
     from peaksight.virtual_gpu import simulate, simulate_elsewhere
 
     how: dict[str, Any] = {

@@ -15,7 +15,7 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from peaksight.errors import UnsupportedError
 from peaksight.gpus import Card
 from peaksight.jax.dump import CompiledProgram, read_dump
-from peaksight.jax.private import compile_lowered, num_devices_of, output_shardings
+from peaksight.jax.private import compile_lowered, num_devices_of, output_shardings, whole_tracebacks
 from peaksight.jax.targets import target_config
 
 
@@ -64,7 +64,8 @@ def compile_for(card: Card, call: Call, num_devices: int = 1) -> CompiledProgram
     jitted = jax.jit(_named(call), donate_argnums=_places(call.donated), keep_unused=True, **asked)
     with tempfile.TemporaryDirectory(prefix="peaksight-xla-") as folder:
         try:
-            lowered = jitted.trace(*arguments).lower(lowering_platforms=("cuda",))
+            with whole_tracebacks():
+                lowered = jitted.trace(*arguments).lower(lowering_platforms=("cuda",))
             executable = compile_lowered(lowered, topology.devices, Path(folder))
         except Exception as error:
             raise _cannot_compile(call.name, card, error) from error

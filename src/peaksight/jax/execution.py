@@ -16,8 +16,6 @@ from peaksight.jax.liveness import Kind, liveness
 from peaksight.jax.roles import roles_of
 from peaksight.records import Role
 
-MIN_DEVICES = 1
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
@@ -47,7 +45,9 @@ def arguments_of(planned: Planned) -> list[tuple[int, What]]:
     call = planned.call
     avals = call.closed.in_avals
     returned = {(aval.shape, aval.dtype) for aval in call.closed.out_avals}
-    is_state = [given or (aval.shape, aval.dtype) in returned for given, aval in zip(call.donated, avals, strict=True)]
+    is_state = [(aval.shape, aval.dtype) in returned for aval in avals]
+    if any(call.donated):
+        is_state = list(call.donated)
     roles = roles_of(planned.paths, is_state, map(is_floating, avals))
     return [
         (device_bytes(aval, sharding), What(role=role, tensor=tensor_of(aval), module=path))

@@ -45,6 +45,7 @@ class Ledger:
         self.phase = Phase.INIT
         self.tick = 0
         self.failure: Failure | None = None
+        self.call_peak_bytes = 0
         self.peak_bytes = self.peak_tick = 0
         self._pool = pool
         self._limited: BfcAllocator | None = BfcAllocator(pool.bytes, preallocates=pool.preallocates)
@@ -117,7 +118,11 @@ class Ledger:
             phase, grad = phase_of(buffer.op_name, trains=trains)
             self._allocations.append(self._birth(buffer.bytes, buffer.bytes, what, phase, grad))
 
-    def end_step(self) -> None:
+    def start_call(self) -> None:
+        """Begin to note the most in use, as `call_peak_bytes`."""
+        self.call_peak_bytes = self.in_use_bytes
+
+    def end_step(self) -> StepPeak:
         """One call of the training step is over."""
         first = self._steps[-1].last_tick + 1 if self._steps else 1
         peak = max((size for tick, size in self._peaks if tick >= first), default=self.in_use_bytes)
@@ -132,6 +137,7 @@ class Ledger:
                 peak_reserved_bytes=peak,
             )
         )
+        return self._steps[-1]
 
     def capture(self, argv: Sequence[str], room: Room, started: float, **facts: object) -> Capture:
         """The record of all that happened; `facts` are further fields of it."""
@@ -191,6 +197,7 @@ class Ledger:
 
     def _note_peak(self) -> None:
         self._peaks.append((self.tick, self.in_use_bytes))
+        self.call_peak_bytes = max(self.call_peak_bytes, self.in_use_bytes)
         if self.in_use_bytes > self.peak_bytes:
             self.peak_bytes, self.peak_tick = self.in_use_bytes, self.tick
 

@@ -50,7 +50,7 @@ def capture_of_call(
         not_simulated=notes.approximations(ledger.peak_bytes),
         finished="script",
         script_exit=0,
-        programs=(program_at_peak(planned, room, ledger),),
+        programs=(program_at_peak(planned, room),),
     )
 
 
@@ -80,7 +80,7 @@ def tier_of(planned: Planned) -> str:
     return "liveness" if planned.without_compiler else f"XLA of jaxlib {jax.lib.__version__}"
 
 
-def program_at_peak(planned: Planned, room: Room, ledger: Ledger) -> JaxProgram:
+def program_at_peak(planned: Planned, room: Room) -> JaxProgram:
     """The facts that rules read, with what XLA planned in place of what liveness estimates."""
     pool = pool_on(room)
     fact = PoolFact(

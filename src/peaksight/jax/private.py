@@ -1,6 +1,7 @@
 """JAX's private names, in one place: what a traced function knows, and its compiler without a device."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,17 @@ def compile_lowered(lowered: Any, devices: Sequence[Any], dump: Path) -> Any:
         backend=client,
     )
     return client.compile(lowered.compiler_ir(), _jax.DeviceList(tuple(devices[:num_devices])), options)
+
+
+@contextmanager
+def whole_tracebacks() -> Iterator[None]:
+    """Operations keep every frame that they come from: libraries take up the ten that JAX keeps of itself."""
+    before = jax.config.jax_traceback_in_locations_limit
+    jax.config.update("jax_traceback_in_locations_limit", -1)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_traceback_in_locations_limit", before)
 
 
 def output_shardings(executable: Any, num_devices: int) -> tuple[Any, ...]:

@@ -1,6 +1,7 @@
 """Lines of the user's code from what JAX notes of an equation."""
 
 import os
+import sys
 import sysconfig
 from functools import cache
 
@@ -28,3 +29,14 @@ def own_file_of(eqn: JaxprEqn) -> str:
 @cache
 def _is_library(file: str) -> bool:
     return file.startswith("<") or os.path.realpath(file).startswith(_LIBRARIES)
+
+
+def user_line() -> str:
+    """`train.py:20` of the user's innermost frame that is running, empty where there is none."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not _is_library(file) and f"{os.sep}peaksight{os.sep}" not in file:
+            return f"{os.path.basename(file)}:{frame.f_lineno}"
+        frame = frame.f_back  # type: ignore[assignment]
+    return ""

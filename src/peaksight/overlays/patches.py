@@ -7,8 +7,6 @@ from contextlib import ExitStack
 from types import ModuleType
 from typing import Any
 
-import torch
-
 _ABSENT = object()
 
 
@@ -32,6 +30,8 @@ class Patches(ExitStack):
 
     def set_kernels(self, dispatch_key: str, kernels: Mapping[str, Callable]) -> None:
         """Replace the kernels of operators of aten, by name, for `dispatch_key`."""
+        import torch  # a run under JAX does without
+
         library = torch.library.Library("aten", "IMPL")
         self.callback(library._destroy)
         with warnings.catch_warnings():

@@ -19,7 +19,7 @@ from peaksight.records.facts import (
     StatementFact,
     TermFact,
 )
-from peaksight.records.jax_program import JaxProgram
+from peaksight.records.jax_program import JaxProgram, ProgramCall
 from peaksight.records.phases import Phase
 
 
@@ -273,7 +273,8 @@ class Capture:
     Those on the script as a whole are the same in every capture of a run.
 
     Of a run under JAX `pool_bytes` is what its allocator may take of the card, all of it at the start where
-    `preallocated`, and `programs` is the jitted function that made the peak. The pool is None under PyTorch.
+    `preallocated`, `programs` is the jitted function that made the peak, and `program_calls` are all of them. The pool
+    is None under PyTorch.
     """
 
     argv: tuple[str, ...]
@@ -320,3 +321,4 @@ class Capture:
     pool_bytes: int | None = None
     preallocated: bool = False
     programs: tuple[JaxProgram, ...] = ()
+    program_calls: tuple[ProgramCall, ...] = ()

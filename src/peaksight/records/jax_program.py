@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from peaksight.records.phases import Phase
+
 
 class Kind(StrEnum):
     """What memory is for."""
@@ -171,3 +173,21 @@ class JaxProgram:
     def with_change(self, change: Change) -> tuple[WhatIf, ...]:
         """What was simulated with `change`."""
         return tuple(each for each in self.what_ifs if each.change is change)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramCall:
+    """A jitted function that a script called `num_calls` times, first in `phase` before or in step `first_step`.
+
+    `peak_bytes` is the most that was in use during a call, with all else that was alive; the others are the program's
+    own.
+    """
+
+    name: str
+    phase: Phase
+    first_step: int
+    num_calls: int
+    peak_bytes: int
+    argument_bytes: int
+    output_bytes: int
+    temporary_bytes: int

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from peaksight.records.capture import Approximation, Category, NotReached, ScratchWrite
 from peaksight.records.findings import Examined, Finding
+from peaksight.records.jax_program import ProgramCall
 from peaksight.records.phases import Phase
 
 
@@ -159,6 +160,7 @@ class Report:
     `caught_ooms` counts the failures that the script got over; `retries` is None when the card was never full.
     `undecided` are the slugs in `not_simulated` for which a run that fits does so only likely.
     `series` is the course of the run, at no more than some hundred moments.
+    `programs` are the jitted functions of a run under JAX.
     `devices` has all cards that the run used, and the rest is about the one with the index `device`: that on which the
     run fails, or which it fills most. Of a job of `world_size` ranks, these are the cards of those that were simulated,
     `rank` is the one that the rest is about, and `rank_differences` tells why it holds more than the others.
@@ -189,6 +191,7 @@ class Report:
     devices: tuple[DeviceReport, ...] = ()
     examined: tuple[Examined, ...] = ()
     series: tuple[SeriesPoint, ...] = ()
+    programs: tuple[ProgramCall, ...] = ()
     rank: int = 0
     world_size: int = 1
     rank_differences: tuple[RankDifference, ...] = ()

@@ -6,7 +6,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from peaksight.records import Report
+from peaksight.records import Phase, Report
 from peaksight.reporting import why
 from peaksight.reporting.bars import Glyphs, glyphs_for, memory_bar, share_bar
 from peaksight.reporting.rows import by_category, by_place, ends
@@ -76,6 +76,8 @@ class _Page:
             yield f"Predicted peak{on}", _lines(peak_lines(report.peak))
         if report.steps:
             yield f"Steps{on}", self._steps()
+        if report.programs:
+            yield "Jitted functions", self._programs()
         if report.live_at_peak:
             yield "Alive at the peak", self._categories()
             yield "Largest holders", self._holders()
@@ -124,6 +126,15 @@ class _Page:
         usable = self.report.gpu.usable_bytes
         scale = max(usable, *(step.peak_reserved_bytes for step in self.report.steps), 1)
         return memory_bar(allocated_bytes, reserved_bytes, usable, scale, self.width - 40, self.glyphs)
+
+    def _programs(self) -> Table:
+        header = ("function", "first in", "calls", "peak", "arguments", "outputs", "temporary")
+        table = _table("<", "<", ">", ">", ">", ">", ">", header=header)
+        for each in sorted(self.report.programs, key=lambda each: -each.peak_bytes)[:NUM_HOLDERS]:
+            sizes = (each.peak_bytes, each.argument_bytes, each.output_bytes, each.temporary_bytes)
+            phase = "training" if each.phase is Phase.FORWARD else str(each.phase)
+            table.add_row(Text(each.name), phase, str(each.num_calls), *map(format_bytes, sizes))
+        return table
 
     def _categories(self) -> Table:
         peak_bytes = self.report.peak.allocated_bytes

@@ -10,7 +10,6 @@ from types import FrameType
 from typing import NamedTuple
 
 from peaksight.virtual_gpu.frames import is_ours
-from peaksight.virtual_gpu.torch_private import ENGINE
 
 _PYTHON = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
 # What the folders of installed packages are called, this environment's, the user's, and those that it builds on.
@@ -81,6 +80,9 @@ class SourceLines:
 
         A `script_dir` among the installed packages makes that package the person's.
         """
+        from peaksight.virtual_gpu.torch_private import ENGINE  # the other functions of this module do without torch
+
+        self._engine = ENGINE
         self._script_dir = os.path.abspath(script_dir)
         self._is_installed = installed_name(os.path.join(self._script_dir, "")) is not None
         self._files = _Files(self._classify)
@@ -94,7 +96,7 @@ class SourceLines:
         engine = None
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
-            engine = frame if frame.f_code is ENGINE.__code__ else engine
+            engine = frame if frame.f_code is self._engine.__code__ else engine
             frame = frame.f_back
         return self._above(engine).source
 
@@ -104,9 +106,10 @@ class SourceLines:
         Each look at `f_code` calls the audit hook, so that it is taken only where the file of the globals matters.
         """
         library, in_backward, files = "", False, self._files
+        engine = self._engine
         while frame is not None:
             names = frame.f_globals
-            if names is ENGINE.__globals__ and frame.f_code is ENGINE.__code__:
+            if names is engine.__globals__ and frame.f_code is engine.__code__:
                 in_backward = True
             file = files[names.get("__file__")]
             if file is not None and (file.is_own or not library):

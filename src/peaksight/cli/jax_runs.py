@@ -1,0 +1,71 @@
+"""Runs a script under JAX on a virtual card. torch is not needed."""
+
+import importlib.util
+import os
+import sys
+from collections.abc import Callable
+
+from peaksight.errors import UnsupportedError
+from peaksight.gpus import Room
+from peaksight.records import Capture, ScriptCommand, StepPeak
+from peaksight.virtual_gpu.script import Ending, Scratch, explain, run_script
+from peaksight.virtual_gpu.script.environment import variables
+from peaksight.virtual_gpu.script.session import trusted
+
+
+def simulate_jax(
+    command: ScriptCommand,
+    room: Room,
+    *,
+    num_gpus: int = 1,
+    max_steps: int | None = None,
+    on_step: Callable[[StepPeak], None] | None = None,
+) -> tuple[Capture, ...]:
+    """Run `command` on `num_gpus` virtual cards of `room`: one capture, for under JAX every card holds the same.
+
+    What the pool of a card cannot serve is noted, and the run goes on, so that what the job needs is known.
+
+    Raises:
+        UnsupportedError: JAX is not installed, or the script does what is not simulated.
+    """
+    if importlib.util.find_spec("jax") is None:
+        raise UnsupportedError(
+            "Can't simulate a script under JAX: JAX is not installed here. Install peaksight[jax] beside it.",
+            slug="jax-missing",
+        )
+    with variables(command.environment), variables(_settings(num_gpus).items()), Scratch() as scratch:
+        from peaksight.jax.job import Enough
+        from peaksight.jax.script import Session
+
+        with Session(room, num_devices=num_gpus, max_steps=max_steps, on_step=on_step, unguarded=trusted) as session:
+            try:
+                ending = run_script(command)
+                finished = "failed" if ending.exit_code else "script"
+                finished = "interrupted" if ending.was_interrupted else finished
+            except Enough as enough:
+                finished, ending = enough.reason, Ending(exit_code=0)
+            except KeyboardInterrupt:
+                finished, ending = "interrupted", Ending(exit_code=130)
+        _explain(ending, scratch)
+    return (
+        session.capture(
+            command.argv,
+            finished=finished,
+            exit_code=ending.exit_code,
+            notes=scratch.notes(),
+            writes=scratch.writes(),
+        ),
+    )
+
+
+def _settings(num_gpus: int) -> dict[str, str | None]:
+    """What JAX reads when it starts: the host stands in for the cards, and the compiler for them does without any."""
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={num_gpus}"
+    return {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags.strip(), "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1"}
+
+
+def _explain(ending: Ending, scratch: Scratch) -> None:
+    if ending.exit_code and ending.error is not None:
+        explained = explain(ending.error, scratch.refused_hosts())
+        if explained is not None:
+            print(f"peaksight: {explained} See docs/messages.md#{explained.slug}.", file=sys.stderr)

@@ -1,0 +1,267 @@
+"""Every operation of the script comes here: jitted functions are planned for the virtual card, others only counted."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from math import prod
+from typing import Any
+from weakref import finalize
+
+import jax
+import numpy as np
+from jax._src import core
+from jax._src.interpreters import partial_eval
+from jax.extend.core import ClosedJaxpr
+
+from peaksight.jax.arrays import VirtualArray
+from peaksight.jax.execution import device_bytes, tensor_of
+from peaksight.jax.job import Job
+from peaksight.jax.ledger import Entry, What
+from peaksight.jax.source_lines import user_line
+from peaksight.jax.tracing import call_with
+from peaksight.records import Role
+
+# Results up to this size are computed if all that goes in is there: seeds, schedules, index ranges.
+SMALL_BYTES = 1 << 20
+# Outputs with so few whole numbers are followed through jitted functions, if so few operations make them.
+FOLLOWED_SIZE = 64
+FOLLOWED_OPERATIONS = 200
+_JITTED = ("pjit", "jit")
+_LOOPS = ("scan", "while", "cond", "remat2", "checkpoint", "remat", "shard_map", "custom_lin", "closed_call")
+
+
+class VirtualTrace(core.Trace):
+    """The trace in which the script runs in place of JAX's `EvalTrace`."""
+
+    def __init__(self, job: Job) -> None:
+        """Nothing has run."""
+        super().__init__()
+        self._job = job
+        self._entries: dict[int, Entry] = {}
+        self._is_over = False
+
+    @contextmanager
+    def in_force(self) -> Iterator[None]:
+        """The trace of this thread until the end of the block."""
+        before = core.trace_ctx.trace
+        core.trace_ctx.set_trace(self)
+        try:
+            yield
+        finally:
+            core.trace_ctx.set_trace(before)
+            self._is_over = True
+
+    # What JAX asks of a trace.
+
+    def process_primitive(self, primitive: Any, args: Sequence[Any], params: dict[str, Any], /) -> Any:
+        """What `primitive` gives for `args`, on the virtual card."""
+        for arg in args:
+            if isinstance(arg, VirtualArray):
+                arg.check()
+        given = [_known(arg) for arg in args]
+        with core.set_current_trace(self):
+            if primitive.name in _JITTED and not _is_of_jax(params["jaxpr"]):
+                return self._call(params, args)
+            if primitive.name == "device_put":
+                return self._device_put(primitive, args, params)
+            if primitive.name in _LOOPS:
+                return self._loop(primitive, args, params)
+        if not any(isinstance(arg, VirtualArray) for arg in given) and self._is_small(primitive, given, params):
+            with core.set_current_trace(core.eval_trace):
+                return primitive.bind(*given, **params)
+        with core.set_current_trace(self):
+            return self._eager(primitive, args, params)
+
+    def process_custom_jvp_call(self, primitive: Any, fun: Any, jvp: Any, tracers: Any, /, **_: Any) -> Any:
+        """Run the function itself: nothing is differentiated here."""
+        with core.set_current_trace(self):
+            return fun.call_wrapped(*tracers)
+
+    def process_custom_vjp_call(self, primitive: Any, fun: Any, fwd: Any, bwd: Any, tracers: Any, /, **_: Any) -> Any:
+        """Run the function itself: nothing is differentiated here."""
+        with core.set_current_trace(self):
+            return fun.call_wrapped(*tracers)
+
+    def stage_value(self, val: Any) -> Any:
+        """An array made of a value of the host."""
+        if isinstance(val, jax.Array):
+            return val
+        if _size_of(core.typeof(val)) <= SMALL_BYTES:
+            with core.set_current_trace(core.eval_trace):
+                return core.eval_trace.stage_value(val)
+        return self._array(core.typeof(val), Role.INPUT, "device_put")
+
+    # What arrays ask of their trace.
+
+    def release(self, array: VirtualArray) -> None:
+        """The array is gone."""
+        entry, array.entry = array.entry, None
+        if entry is not None and not self._is_over:
+            self._job.ledger.free(entry)
+
+    def read(self, array: VirtualArray, kind: str) -> None:
+        """The script reads a number that nobody computed."""
+        self._job.notes.note("jax-values", kind)
+
+    def restored(self, shape: Any) -> Any:
+        """An array on the card for a leaf of a checkpoint."""
+        aval = core.ShapedArray(shape.shape, shape.dtype)
+        return self._array(aval, Role.PARAMETER, "restore", getattr(shape, "sharding", None))
+
+    # Operations.
+
+    def _call(self, params: dict[str, Any], args: Sequence[Any]) -> list[Any]:
+        call = call_with(params, [getattr(arg, "sharding", None) for arg in args])
+        return self._run(call, args)
+
+    def _run(self, call: Any, args: Sequence[Any]) -> list[Any]:
+        """Call a program; its donated arguments are gone afterwards."""
+        arguments = self._job.arguments(call)
+        entries, lent = [], []
+        for arg, (size, what) in zip(args, arguments, strict=True):
+            entry = self._entry(arg, size, what)
+            if entry is None:
+                entry = self._job.ledger.allocate(size, what)
+                lent.append(entry)
+            entries.append(entry)
+        outputs = self._job.call(call, entries)
+        known = _followed(call.closed, args)
+        for arg, donated in zip(args, call.donated, strict=True):
+            if donated and isinstance(arg, VirtualArray):
+                arg.donate()
+        for entry in lent:
+            if entry not in outputs.entries:
+                self._job.ledger.free(entry)
+        return [
+            VirtualArray(self, aval, entry, sharding, value)
+            for aval, entry, sharding, value in zip(
+                call.closed.out_avals, outputs.entries, outputs.shardings, known, strict=True
+            )
+        ]
+
+    def _entry(self, arg: Any, size: int, what: What) -> Entry | None:
+        """The memory of an argument that is on the card already: of a small array from its first use on."""
+        if isinstance(arg, VirtualArray):
+            return arg.entry
+        if not isinstance(arg, jax.Array):
+            return None
+        entry = self._entries.get(id(arg))
+        if entry is None:
+            entry = self._entries[id(arg)] = self._job.ledger.allocate(size, what)
+            finalize(arg, self._forget, id(arg))
+        return entry
+
+    def _forget(self, identity: int) -> None:
+        entry = self._entries.pop(identity, None)
+        if entry is not None and not self._is_over:
+            self._job.ledger.free(entry)
+
+    def _loop(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """A loop or the like outside of jit: JAX compiles it as a program of its own."""
+        avals = [core.typeof(arg) for arg in args]
+        with core.set_current_trace(core.eval_trace):
+            closed = jax.make_jaxpr(lambda *values: primitive.bind(*values, **params))(*map(_struct, avals))
+        call = self._job.plain_call(closed, primitive.name, [getattr(arg, "sharding", None) for arg in args])
+        outputs = self._run(call, args)
+        return outputs if primitive.multiple_results else outputs[0]
+
+    def _device_put(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Copies to the card; an array that is there already, on the same devices, is only passed on."""
+        results = []
+        for arg, device in zip(args, params["devices"], strict=True):
+            sharding = device if isinstance(device, jax.sharding.NamedSharding) else getattr(arg, "placed", None)
+            if isinstance(arg, VirtualArray) and (sharding is None or sharding == arg.placed):
+                results.append(arg)
+            elif sharding is None and not isinstance(arg, VirtualArray) and _size_of(core.typeof(arg)) <= SMALL_BYTES:
+                single = {**params, "devices": (device,), "srcs": params["srcs"][:1]}
+                single["copy_semantics"] = params["copy_semantics"][:1]
+                with core.set_current_trace(core.eval_trace):
+                    results += primitive.bind(arg, **single)
+            else:
+                results.append(self._array(core.typeof(arg), Role.INPUT, "device_put", sharding, _value(arg)))
+        return results
+
+    def _eager(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        outputs = self._abstract(primitive, args, params)
+        self._job.notes.note("jax-eager", primitive.name)
+        sharding = next((arg.placed for arg in args if isinstance(arg, VirtualArray) and arg.placed), None)
+        kept = [sharding if sharding is not None and _can_hold(sharding, aval) else None for aval in outputs]
+        name = params.get("name", primitive.name)
+        arrays = [self._array(aval, Role.UNKNOWN, name, place) for aval, place in zip(outputs, kept, strict=True)]
+        return arrays if primitive.multiple_results else arrays[0]
+
+    def _abstract(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        if primitive.name in _JITTED:
+            return list(params["jaxpr"].out_avals)
+        found, _ = primitive.abstract_eval(*(core.typeof(arg) for arg in args), **params)
+        return list(found) if primitive.multiple_results else [found]
+
+    def _is_small(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> bool:
+        return sum(map(_size_of, self._abstract(primitive, args, params))) <= SMALL_BYTES
+
+    def _array(self, aval: Any, role: Role, op: str, sharding: Any = None, known: Any = None) -> VirtualArray:
+        what = What(role=role, tensor=tensor_of(aval), op=str(op), source=user_line())
+        entry = self._job.ledger.allocate(device_bytes(aval, sharding), what)
+        return VirtualArray(self, aval, entry, sharding, known)
+
+
+def _known(arg: Any) -> Any:
+    """An array with its numbers where they are known."""
+    return arg.known if isinstance(arg, VirtualArray) and arg.known is not None else arg
+
+
+def _value(arg: Any) -> Any:
+    """The numbers of a small value of the host."""
+    known = _known(arg)
+    return known if not isinstance(known, VirtualArray) and np.size(known) <= FOLLOWED_SIZE else None
+
+
+def _struct(aval: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(aval.shape, aval.dtype)
+
+
+def _size_of(aval: Any) -> int:
+    return prod(getattr(aval, "shape", ())) * int(getattr(getattr(aval, "dtype", None), "itemsize", 1))
+
+
+def _can_hold(sharding: Any, aval: Any) -> bool:
+    """Whether an array of this shape can lie like that."""
+    try:
+        sharding.shard_shape(aval.shape)
+    except Exception:
+        return False
+    return True
+
+
+def _is_of_jax(closed: ClosedJaxpr) -> bool:
+    """Whether the jitted function is one of JAX's own, as `jnp.where`."""
+    info = closed.jaxpr.debug_info.func_src_info or ""
+    return "/jax/_src/" in info or "/jax/numpy" in info
+
+
+def _followed(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+    """For each output its numbers, where few operations make them of known ones: step counters and random keys."""
+    wanted = [_is_followed(aval) for aval in closed.out_avals]
+    values: list[Any] = [None] * len(wanted)
+    for place, is_wanted in enumerate(wanted):
+        if is_wanted:
+            values[place] = _computed(closed, place, args)
+    return values
+
+
+def _computed(closed: ClosedJaxpr, place: int, args: Sequence[Any]) -> Any:
+    used = [each == place for each in range(len(closed.out_avals))]
+    jaxpr, is_read = partial_eval.dce_jaxpr(closed.jaxpr, used)
+    given = [_known(arg) for arg, reads in zip(args, is_read, strict=True) if reads]
+    if len(jaxpr.eqns) > FOLLOWED_OPERATIONS or any(isinstance(each, VirtualArray) for each in given):
+        return None
+    if any(_size_of(core.typeof(each)) > SMALL_BYTES for each in given) or jaxpr.effects:
+        return None
+    if any(eqn.primitive.name in _LOOPS for eqn in jaxpr.eqns):
+        return None
+    with core.set_current_trace(core.eval_trace):
+        return core.eval_jaxpr(jaxpr, closed.consts, *given)[0]
+
+
+def _is_followed(aval: Any) -> bool:
+    is_number = jax.dtypes.issubdtype(aval.dtype, np.floating)
+    return prod(aval.shape) <= FOLLOWED_SIZE and not is_number

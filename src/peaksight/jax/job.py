@@ -1,0 +1,161 @@
+"""A job: the programs that a script calls, planned once each, and what they leave on the card."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+from jax._src import core
+from jax.extend.core import ClosedJaxpr
+
+from peaksight.gpus import Room
+from peaksight.jax.compiling import Call
+from peaksight.jax.execution import Planned, arguments_of, execute, plan
+from peaksight.jax.ledger import Entry, Ledger, What
+from peaksight.jax.notes import Notes
+from peaksight.jax.pool import pool_on
+from peaksight.jax.tracing import paths_of
+from peaksight.records import Phase, StepPeak
+from peaksight.records.jax_program import ProgramCall
+
+# After so many steps that peak alike the rest of the training says nothing new.
+STEADY_STEPS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """What a call left on the card."""
+
+    entries: list[Entry]
+    shardings: Sequence[Any]
+
+
+@dataclass(slots=True)
+class _Called:
+    """A program with what its calls came to."""
+
+    planned: Planned
+    phase: Phase
+    step: int
+    count: int = 0
+    peak_bytes: int = 0
+    arguments: list[tuple[int, What]] = field(default_factory=list)
+
+
+class Enough(BaseException):
+    """The script has run long enough; `reason` is as in `Capture.finished`."""
+
+    def __init__(self, reason: str) -> None:
+        """Remember why."""
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Job:
+    """What happens on one virtual card of `room`, of which there are `num_devices`."""
+
+    def __init__(
+        self,
+        room: Room,
+        num_devices: int,
+        *,
+        max_steps: int | None = None,
+        on_step: Callable[[StepPeak], None] | None = None,
+        unguarded: AbstractContextManager[Any] | None = None,
+    ) -> None:
+        """Nothing has run."""
+        self.room = room
+        self.ledger = Ledger(pool_on(room))
+        self.notes = Notes()
+        self._num_devices = num_devices
+        self._max_steps = max_steps
+        self._on_step = on_step
+        self._unguarded = unguarded or nullcontext()
+        self._called: dict[Any, _Called] = {}
+        self._peak: Planned | None = None
+        self._steps: Counter[Any] = Counter()
+
+    @property
+    def at_peak(self) -> Planned | None:
+        """The program during whose call the peak was reached, None before any."""
+        return self._peak
+
+    def arguments(self, call: Call) -> list[tuple[int, What]]:
+        """The size and purpose of each argument."""
+        return self._program(call).arguments
+
+    def plain_call(self, closed: ClosedJaxpr, name: str, shardings: Sequence[Any]) -> Call:
+        """A call that nothing is donated to."""
+        return Call(
+            closed=closed,
+            name=name,
+            donated=(False,) * len(closed.in_avals),
+            shardings=tuple(shardings),
+            out_shardings=(None,) * len(closed.out_avals),
+        )
+
+    def call(self, call: Call, entries: Sequence[Entry | None]) -> Outputs:
+        """Run the program of `call` on the card."""
+        program = self._program(call)
+        is_step = program.planned.trains
+        self._enter(program, is_step=is_step)
+        before = self.ledger.peak_bytes
+        self.ledger.start_call()
+        outputs = execute(program.planned, entries, self.ledger)
+        program.count += 1
+        program.peak_bytes = max(program.peak_bytes, self.ledger.call_peak_bytes)
+        if self.ledger.peak_bytes > before:
+            self._peak = program.planned
+        if is_step:
+            self._end_step(program)
+        shardings = program.planned.program.output_shardings or (None,) * len(outputs)
+        return Outputs(outputs, shardings)
+
+    def program_calls(self) -> tuple[ProgramCall, ...]:
+        """The jitted functions that were called, in order of their first call."""
+        return tuple(_record(called) for called in self._called.values())
+
+    def _program(self, call: Call) -> _Called:
+        key = (id(call.closed), call.donated, tuple(map(str, call.shardings)))
+        if key not in self._called:
+            with self._unguarded, core.set_current_trace(core.eval_trace):
+                planned = plan(call, self.room.card, paths_of(call.closed), self._num_devices)
+            self.notes.planned(planned)
+            called = _Called(planned, Phase.INIT, self.ledger.step)
+            called.arguments = arguments_of(planned)
+            self._called[key] = called
+            self._steps.clear()
+        return self._called[key]
+
+    def _enter(self, program: _Called, *, is_step: bool) -> None:
+        """Set phase and step for what the call takes."""
+        if is_step:
+            self.ledger.step += 1
+        self.ledger.phase = Phase.FORWARD if is_step else (Phase.EVALUATION if self.ledger.step else Phase.INIT)
+        if not program.count:
+            program.phase, program.step = self.ledger.phase, self.ledger.step
+
+    def _end_step(self, program: _Called) -> None:
+        step = self.ledger.end_step()
+        self._steps[id(program)] += 1
+        if self._on_step is not None:
+            self._on_step(step)
+        if self._max_steps and self.ledger.step >= self._max_steps:
+            raise Enough("steps")
+        if self._steps[id(program)] >= STEADY_STEPS:
+            raise Enough("steady")
+
+
+def _record(called: _Called) -> ProgramCall:
+    program = called.planned.program
+    return ProgramCall(
+        name=called.planned.call.name,
+        phase=called.phase,
+        first_step=called.step,
+        num_calls=called.count,
+        peak_bytes=called.peak_bytes,
+        argument_bytes=sum(size for size, _ in called.arguments),
+        output_bytes=program.output_bytes - program.aliased_bytes,
+        temporary_bytes=program.temporary_bytes,
+    )

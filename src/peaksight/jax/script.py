@@ -1,0 +1,84 @@
+"""A script under JAX on the virtual card, from its first line to the capture."""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self
+
+import jax
+
+from peaksight.gpus import Room
+from peaksight.jax.checkpoints import without_checkpoint_files
+from peaksight.jax.interception import VirtualTrace
+from peaksight.jax.job import Job
+from peaksight.jax.predicting import program_at_peak, tier_of
+from peaksight.overlays.patches import Patches
+from peaksight.records import Approximation, Capture, ScratchWrite, StepPeak, Versions
+
+
+class Session:
+    """Within it the calling thread's JAX is that of `num_devices` virtual cards of `room`.
+
+    `unguarded` is entered wherever files of our own are written. Threads that the script starts compute for real, on
+    the host.
+    """
+
+    def __init__(
+        self,
+        room: Room,
+        *,
+        num_devices: int = 1,
+        max_steps: int | None = None,
+        on_step: Callable[[StepPeak], None] | None = None,
+        unguarded: AbstractContextManager[Any] | None = None,
+    ) -> None:
+        """Nothing has run."""
+        self._started = time.perf_counter()
+        self._room = room
+        self._max_steps = max_steps
+        self._job = Job(room, num_devices, max_steps=max_steps, on_step=on_step, unguarded=unguarded or nullcontext())
+        self._trace = VirtualTrace(self._job)
+        self._patches = Patches()
+
+    def __enter__(self) -> Self:
+        """Put the trace in force."""
+        self._in_force = self._trace.in_force()
+        self._in_force.__enter__()
+        self._patches.set(jax, "default_backend", lambda: "gpu")
+        without_checkpoint_files(self._patches, self._job.notes, self._trace.restored)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """JAX computes again."""
+        self._patches.close()
+        self._in_force.__exit__(None, None, None)
+
+    def capture(
+        self,
+        argv: Sequence[str],
+        *,
+        finished: str,
+        exit_code: int,
+        notes: tuple[Approximation, ...] = (),
+        writes: tuple[ScratchWrite, ...] = (),
+    ) -> Capture:
+        """What happened on the card."""
+        job = self._job
+        untrained = finished == "script" and not job.ledger.step and self._max_steps != 0 and job.ledger.peak_bytes
+        tier = tier_of(job.at_peak) if job.at_peak else "none: no jitted function was called"
+        capture = job.ledger.capture(
+            argv,
+            self._room,
+            self._started,
+            versions=Versions(installed=f"jax {jax.__version__}", device_rules=tier),
+            not_simulated=job.notes.approximations(job.ledger.peak_bytes) + notes,
+            finished="untrained" if untrained else finished,
+            script_exit=exit_code,
+            programs=(program_at_peak(job.at_peak, self._room),) if job.at_peak else (),
+            program_calls=job.program_calls(),
+        )
+        return replace(capture, writes=writes)
