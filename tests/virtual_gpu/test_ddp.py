@@ -193,3 +193,14 @@ def test_inputs_that_are_uneven(rank):
             pass
 
     assert by_role(rank, Role.GRADIENT) == 0
+
+
+def test_objects_of_another_rank(rank):
+    """Stay what this rank has; its own it sends."""
+    settings, sent, own = [{"rank": 1}], [None], [None]
+    dist.broadcast_object_list(settings, src=0)
+    dist.broadcast_object_list(settings, 1)
+    dist.scatter_object_list(sent, None, src=0)
+    dist.scatter_object_list(own, ["a", "b"], src=1)
+
+    assert (settings, sent, own) == ([{"rank": 1}], [None], ["b"])

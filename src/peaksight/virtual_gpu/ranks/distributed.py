@@ -11,7 +11,7 @@ import torch.multiprocessing
 
 from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.memory.devices import Devices
-from peaksight.virtual_gpu.ranks import ddp, refused, sharding
+from peaksight.virtual_gpu.ranks import ddp, objects, refused, sharding
 from peaksight.virtual_gpu.ranks.world import World
 from peaksight.virtual_gpu.torch_private import world as groups
 
@@ -34,6 +34,7 @@ def install(patches: Patches, devices: Devices, world: World, note: Note, called
         sharding.install(patches)
         refused.install(patches, world)
         ddp.install(patches, devices, note)
+        objects.install(patches)
         patches.callback(_leave_groups)
         patches.set(sys, "excepthook", sys.excepthook)  # a group puts its rank in front of tracebacks
 
