@@ -104,7 +104,7 @@ def test_an_evaluation_that_a_trainer_makes(tmp_path, script):
     """GIVEN it comes after five steps, THEN it is the peak."""
     (tmp_path / "fit.py").write_text(script)
     command = [sys.executable, "-m", "peaksight", "run", "--gpu", "h100-80gb", "--json", "-", "fit.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
 
     assert json.loads(done.stdout)["peak"]["phase"] == "evaluation"
 
