@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.accuracy.page import render_page
 from benchmarks.accuracy.predictions import Prediction, predict
 from benchmarks.accuracy.scores import score
-from benchmarks.accuracy.workloads import Workload, predicted_first, workloads
+from benchmarks.accuracy.workloads import Workload, on_two_ranks, predicted_first, workloads
 from benchmarks.scatter import render_scatter
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -18,11 +18,13 @@ DOCS = Path(__file__).parents[2] / "docs"
 def main() -> int:
     """Exit code 1 when a workload gave no report."""
     options = _parse()
-    chosen, first = workloads(tuple(options.only)), predicted_first(tuple(options.only))
-    if not chosen and not first:
+    only = tuple(options.only)
+    chosen, first, ranks = workloads(only), predicted_first(only), on_two_ranks(only)
+    if not (chosen or first or ranks):
         sys.exit(f"No workload starts with {' or '.join(options.only)}; they are in benchmarks/truth/manifest.json.")
-    predictions = list(_predict_all([*chosen, *first], num_jobs=options.jobs))
-    page = render_page(predictions[: len(chosen)], predictions[len(chosen) :])
+    predictions = list(_predict_all([*chosen, *first, *ranks], num_jobs=options.jobs))
+    after_chosen, of_ranks = predictions[len(chosen) :], predictions[len(chosen) + len(first) :]
+    page = render_page(predictions[: len(chosen)], after_chosen[: len(first)], of_ranks)
     print(page, end="")
     if options.only == [""]:
         (DOCS / "accuracy.md").write_text(page, encoding="utf-8")

@@ -10,6 +10,7 @@ from benchmarks.accuracy.differences import render_differences
 from benchmarks.accuracy.first import render_first
 from benchmarks.accuracy.goals import render_goals
 from benchmarks.accuracy.predictions import Prediction
+from benchmarks.accuracy.ranks import render_ranks
 from benchmarks.accuracy.scores import Score, score
 from benchmarks.accuracy.workloads import TORCH
 from benchmarks.tables import table
@@ -38,19 +39,21 @@ PICTURE = "![Predicted against measured memory of every workload](accuracy.svg)"
 LIBRARIES = ("transformers", "timm", "peft", "accelerate")
 
 
-def render_page(predictions: Sequence[Prediction], first: Sequence[Prediction]) -> str:
-    """Everything about `predictions`, and about those of workloads that were predicted `first`, as Markdown."""
+def render_page(
+    predictions: Sequence[Prediction], first: Sequence[Prediction], ranks: Sequence[Prediction] = ()
+) -> str:
+    """Everything about `predictions`, those of workloads that were predicted `first`, and of `ranks`, as Markdown."""
     scores = [score(prediction) for prediction in predictions if prediction.report]
     parts = [
-        _introduction(predictions),
-        _summary(predictions, scores),
+        *((_introduction(predictions), _summary(predictions, scores)) if predictions else ()),
         PICTURE,
         render_goals(scores),
         render_differences([*predictions, *first]),
         render_first(first),
+        render_ranks(ranks),
         "## Every workload",
         table(COLUMNS, map(_row, scores)),
-        _failures([*predictions, *first]),
+        _failures([*predictions, *first, *ranks]),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 

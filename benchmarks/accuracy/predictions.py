@@ -36,7 +36,8 @@ def predict(workload: Workload, timeout_seconds: float = 900) -> Prediction:
 
 def _run(workload: Workload, file: Path, timeout_seconds: float) -> str:
     """Why the command gave no answer; empty when it did."""
-    options = ("--gpu", workload.gpu, "--torch", TORCH, "--json", str(file))
+    rank = () if workload.rank is None else ("--rank", str(workload.rank))
+    options = ("--gpu", workload.gpu, "--torch", TORCH, "--json", str(file), *rank)
     try:
         done = subprocess.run(
             [sys.executable, "-m", "peaksight", "run", *options, *workload.words],

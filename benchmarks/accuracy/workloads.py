@@ -18,7 +18,8 @@ ENVIRONMENT = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
 class Workload:
     """A script of `directory` with its arguments, and what a card, `gpu` in our words, measured of it.
 
-    `first` is what was predicted before it was measured, in a workload of benchmarks/predicted_first.
+    `first` is what was predicted before it was measured, in a workload of benchmarks/predicted_first. `rank` is which
+    of two it measured, None of a run without ranks.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Workload:
     directory: Path = SCRIPTS
     gpu: str = GPU
     first: dict[str, Any] | None = None
+    rank: int | None = None
 
     @property
     def base_name(self) -> str:
@@ -38,6 +40,18 @@ def workloads(prefixes: tuple[str, ...] = ("",)) -> list[Workload]:
     """The workloads of the manifest whose names start with one of `prefixes`, in its order."""
     manifest = json.loads((TRUTH / "manifest.json").read_text())
     return [_workload(entry) for entry in manifest if entry["id"].startswith(prefixes)]
+
+
+def on_two_ranks(prefixes: tuple[str, ...] = ("",)) -> list[Workload]:
+    """The measured ranks of jobs of two whose names start with one of `prefixes`, on H200."""
+    files = sorted((TRUTH / "measured").glob("*.rank?.json"))
+    return [_rank(file) for file in files if file.name.startswith(prefixes)]
+
+
+def _rank(file: Path) -> Workload:
+    measured = json.loads(file.read_text())
+    words = ("torchrun", "--nproc-per-node", "2", *measured["argv"])
+    return Workload(name=file.stem, words=words, measured=measured, gpu="h200", rank=int(file.stem[-1]))
 
 
 def predicted_first(prefixes: tuple[str, ...] = ("",)) -> list[Workload]:

@@ -1,0 +1,37 @@
+"""The ranks of jobs that two cards measured."""
+
+from collections.abc import Sequence
+
+from benchmarks.accuracy.predictions import Prediction
+from benchmarks.accuracy.scores import Score, score
+from benchmarks.tables import table
+from peaksight.units import GIB
+
+INTRODUCTION = """\
+## Two ranks
+
+DistributedDataParallel, FSDP2, ZeRO-1 and a loss on rank 0 only, each rank predicted on its own (`--rank`), and measured
+on one of two {device} (torch {torch}). [benchmarks/ranks](../benchmarks/ranks/README.md) has more, predicted first."""
+HEAD = ("rank", "allocated", "measured", "error", "reserved", "measured", "error")
+
+
+def render_ranks(predictions: Sequence[Prediction]) -> str:
+    """A section of Markdown; nothing without predictions."""
+    known = [prediction for prediction in predictions if prediction.report]
+    if not known:
+        return ""
+    measured = known[0].workload.measured
+    introduction = INTRODUCTION.format(device=measured["device"], torch=measured["torch"])
+    return "\n\n".join([introduction, table(HEAD, [_row(score(prediction)) for prediction in known])])
+
+
+def _row(score: Score) -> tuple[str, ...]:
+    return (
+        score.name,
+        f"{score.predicted_allocated_bytes / GIB:.3f}",
+        f"{score.measured_allocated_bytes / GIB:.3f}",
+        f"{score.allocated_error:+.2%}",
+        f"{score.predicted_reserved_bytes / GIB:.3f}",
+        f"{score.measured_reserved_bytes / GIB:.3f}",
+        f"{score.reserved_error:+.2%}",
+    )
