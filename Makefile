@@ -42,6 +42,10 @@ check: .venv/dev  ## Lint, types and unit tests
 accuracy: .venv/dev  ## Compare predictions with the GPU measurements in benchmarks/truth; writes docs/accuracy.md
 	$(BIN)/python -m benchmarks.accuracy $(ARGS)
 
+.PHONY: scale
+scale: .venv/dev  ## Simulate models from 1B to 405B on up to 4,096 ranks; writes docs/scale.md
+	$(BIN)/python -m benchmarks.scale $(ARGS)
+
 .PHONY: verdicts
 verdicts: .venv/dev  ## Compare "fits or not, and where it fails" with benchmarks/truth; writes docs/verdicts.md
 	$(BIN)/python -m benchmarks.accuracy.verdicts $(ARGS)

@@ -10,8 +10,8 @@ from peaksight.units import GIB
 INTRODUCTION = """\
 ## Two ranks
 
-DistributedDataParallel, FSDP2, ZeRO-1 and a loss on rank 0 only, each rank predicted on its own (`--rank`), and measured
-on one of two {device} (torch {torch}). [benchmarks/ranks](../benchmarks/ranks/README.md) has more, predicted first."""
+DistributedDataParallel, FSDP2, ZeRO-1 and a loss on rank 0 only: each rank predicted on its own (`--rank`), measured on
+one of two {device} (torch {torch}). [benchmarks/ranks](../benchmarks/ranks/README.md) has more, predicted first."""
 HEAD = ("rank", "allocated", "measured", "error", "reserved", "measured", "error")
 
 

@@ -7,7 +7,7 @@ from peaksight.attribution.deadlocks import Disagreement, disagreement, in_deadl
 from peaksight.attribution.devices import capture_of_peak, report_on
 from peaksight.attribution.fragmentation import pins_of
 from peaksight.attribution.live_set import live_at_peak, live_set
-from peaksight.attribution.ranks import act_alike
+from peaksight.attribution.ranks import peak_alike
 from peaksight.attribution.recordings import build_recording_report
 from peaksight.attribution.replayed import replay_capture, segments_when_reserved
 from peaksight.attribution.verdict import Verdict, first_failure, judge
@@ -16,7 +16,6 @@ __all__ = [
     "Disagreement",
     "JudgedRun",
     "Verdict",
-    "act_alike",
     "build_recording_report",
     "build_report",
     "capture_of_peak",
@@ -29,6 +28,7 @@ __all__ = [
     "judge",
     "live_at_peak",
     "live_set",
+    "peak_alike",
     "pins_of",
     "replay_capture",
     "report_on",

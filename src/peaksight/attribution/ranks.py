@@ -1,22 +1,23 @@
-"""How ranks of one job differ: whether at all, and by what at their peaks."""
+"""How ranks of one job differ: whether by much, and by what at their peaks."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from math import isclose
 
 from peaksight.records import Capture, Category, Holder, RankDifference, Report
 
 MAX_DIFFERENCES = 6
 # What makes a smaller part of the peak than this is not told of.
 MIN_SHARE = 0.002
+# Ranks whose peaks differ by no more than this peak alike: shards of odd sizes differ by a little.
+ALIKE = 0.01
 
 
-def act_alike(a: Sequence[Capture], b: Sequence[Capture]) -> bool:
-    """Whether two ranks, each with a capture a card, ask their cards for the same in the same order."""
-    return [tuple(_asked_for(capture)) for capture in a] == [tuple(_asked_for(capture)) for capture in b]
-
-
-def _asked_for(capture: Capture) -> Iterator[tuple[int, int | None, int, int]]:
-    return ((each.born, each.died, each.requested_bytes, each.stream) for each in capture.allocations)
+def peak_alike(a: Sequence[Capture], b: Sequence[Capture]) -> bool:
+    """Whether two ranks, each with a capture a card, peak at about the same."""
+    peaks = [[(run.peak_allocated_bytes, run.peak_reserved_bytes) for run in runs] for runs in (a, b)]
+    flat = [[num_bytes for pair in pairs for num_bytes in pair] for pairs in peaks]
+    return len(a) == len(b) and all(isclose(x, y, rel_tol=ALIKE) for x, y in zip(*flat, strict=True))
 
 
 def rank_differences(worst: Report, others: Iterable[Report]) -> tuple[RankDifference, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from peaksight.attribution import act_alike
+from peaksight.attribution import peak_alike
 from peaksight.errors import ScriptError, UsageError
 from peaksight.gpus import Room
 from peaksight.records import WITHOUT_ANSWER, Capture, ScriptCommand, StepPeak
@@ -64,7 +64,7 @@ class Simulations:
         return tuple(capture for each in (runs, unlimited) for _, run in sorted(each.items()) for capture in run)
 
     def _others(self, asked: Sequence[int], runs: dict[int, Captures]) -> Iterator[int]:
-        """The ranks asked for; by default the last, and, where that differs from the first, the second."""
+        """The ranks asked for; by default the last, and the second where the last peaks otherwise than the first."""
         captures = next(iter(runs.values()))
         size = captures[0].world_size
         if self.ranks == ALL:
@@ -75,7 +75,7 @@ class Simulations:
                 yield rank
         elif size > 1:
             yield size - 1
-            if size > 2 and not act_alike(captures, runs[size - 1]):
+            if size > 2 and not peak_alike(captures, runs[size - 1]):
                 yield 1
 
     def _elsewhere(self, rank: int) -> Captures:

@@ -44,7 +44,7 @@ _OPTIONS = (
         "--rank",
         type=RANKS,
         metavar="R",
-        help="The ranks to simulate, as in 0,3, or all. Default: the first and the last; the second if these differ.",
+        help="The ranks to simulate, as in 0,3, or all. Default: the first and the last; the second if they differ.",
     ),
     click.option("--torch", metavar="VERSION", help="Take the device rules of this build, as in 2.11+cu130."),
     click.option(
