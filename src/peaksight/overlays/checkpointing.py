@@ -1,6 +1,8 @@
 """Activation checkpointing of named modules: their activations are computed again in the backward pass."""
 
+import copy
 import functools
+import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -16,6 +18,8 @@ from peaksight.overlays.modules import when_called
 from peaksight.overlays.patches import Patches
 
 _FLAG = "_checkpointed_by_plan"
+# What layers of transformers, of all its releases, call the cache of keys and values that they add to.
+_CACHES = {"past_key_values", "past_key_value", "layer_past"}
 
 
 def apply(patches: Patches, note: Callable[[], None], *, modules: Iterable[str], save: Iterable[str] = ()) -> None:
@@ -27,27 +31,18 @@ def apply(patches: Patches, note: Callable[[], None], *, modules: Iterable[str],
     contexts = partial(_contexts, policy=checkpoint_policies.policy_saving(save))
 
     def mark(module: nn.Module) -> None:
-        how = partial(checkpoint, use_reentrant=False, context_fn=partial(contexts, module))
-        if hasattr(module, "_gradient_checkpointing_func") or hasattr(module, "gradient_checkpointing"):
-            _checkpoint_by_library(module, how)
-        else:
-            setattr(module, _FLAG, how)
-            _checkpoint_class(patches, type(module))
+        setattr(module, _FLAG, partial(checkpoint, use_reentrant=False, context_fn=partial(contexts, module)))
+        _checkpoint_class(patches, type(module))
         note()
 
     when_called(patches, modules, mark)
 
 
-def _checkpoint_by_library(module: Any, how: Callable) -> None:
-    """transformers' layers do it themselves, without a cache of keys and values, which would grow twice."""
-    module.gradient_checkpointing = True
-    module._gradient_checkpointing_func = how
-
-
 def _checkpoint_class(patches: Patches, cls: type[nn.Module]) -> None:
     """Let modules of `cls` with the flag run checkpointed.
 
-    The class is changed rather than the module, so that a copy of a module runs its own weights.
+    The class is changed rather than the module, so that a copy of a module runs its own weights. What runs twice is
+    `forward`, without the hooks around it.
     """
     forward: Any = cls.forward
     if getattr(forward, "is_checkpointed", False):
@@ -58,10 +53,32 @@ def _checkpoint_class(patches: Patches, cls: type[nn.Module]) -> None:
         how = vars(module).get(_FLAG)
         if how is None or not torch.is_grad_enabled():
             return forward(module, *args, **kwargs)
-        return how(partial(forward, module), *args, **kwargs)
+        return how(partial(_forward_with_own_cache, forward, module), *args, **kwargs)
 
     checkpointed.is_checkpointed = True  # type: ignore[attr-defined]
     patches.set(cls, "forward", checkpointed)
+
+
+def _forward_with_own_cache(forward: Callable, module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+    """`forward` with a copy of a cache of keys and values: to the script's own they would be added twice."""
+    bound = inspect.signature(forward).bind(module, *args, **kwargs)
+    for name in bound.arguments.keys() & _CACHES:
+        bound.arguments[name] = _copied(bound.arguments[name])
+    return forward(*bound.args, **bound.kwargs)
+
+
+def _copied(cache: Any) -> Any:
+    """A cache, or a part of one, with the same tensors; tuples of them cannot be added to."""
+    if isinstance(cache, list):
+        return [_copied(each) for each in cache]
+    if isinstance(cache, dict):
+        return dict(cache)
+    if not hasattr(cache, "get_seq_length"):
+        return cache
+    new = copy.copy(cache)
+    for name, value in vars(cache).items():
+        setattr(new, name, _copied(value))
+    return new
 
 
 Contexts = tuple[AbstractContextManager, AbstractContextManager]

@@ -1,9 +1,10 @@
 """Activation checkpointing of the repeated blocks of a model: of all, of every other one, or of as many as needed."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
-from peaksight.diagnosis.module_blocks import blocks_of_modules
+from peaksight.planning.blocks import checkpointable_blocks, largest_part
 from peaksight.planning.kind import FixKind, Proposal
 from peaksight.planning.situation import Situation
 from peaksight.records.findings import Effect
@@ -13,16 +14,26 @@ from peaksight.records.proposals import Candidate
 _SLUG = "checkpoint-modules"
 # Blocks that together hold less than this share of the peak are not worth it.
 _MIN_SHARE = 0.02
+# A child that holds more than this share of its block is as good as the block.
+_MOST = 0.9
+# Which node saves something where there are results of a group to keep.
+_SAVED_BY = {
+    "matmuls": re.compile(r"^(Addmm|Mm|Bmm|Baddbmm)Backward"),
+    "attention": re.compile(r"^(ScaledDotProduct|FlashAttention|EfficientAttention)"),
+    "convolutions": re.compile("^(Cudnn)?Convolution"),
+}
 
 
 def _propose(situation: Situation) -> Iterator[Proposal]:
-    blocks = _blocks_worth_it(situation)
+    blocks = _worth_it(situation, checkpointable_blocks(situation))
     if not blocks:
         return
     for count in _counts(blocks, situation.excess_bytes):
         yield _candidate(tuple(blocks)[:count], len(blocks))
-    for group in ("matmuls", "attention"):
-        yield _candidate(tuple(blocks), len(blocks), save=(group,))
+    for group, node in _SAVED_BY.items():
+        if any(node.search(a.saved_by) for a in situation.saved):
+            yield _candidate(tuple(blocks), len(blocks), save=(group,))
+    yield from _of_parts(situation, blocks)
 
 
 def _counts(blocks: Mapping[str, int], excess_bytes: int) -> list[int]:
@@ -32,13 +43,24 @@ def _counts(blocks: Mapping[str, int], excess_bytes: int) -> list[int]:
     return sorted({min(len(held), each) for each in (needed, needed + 1, -(-len(held) // 2), len(held))})
 
 
-def _blocks_worth_it(situation: Situation) -> dict[str, int]:
-    """The blocks, in their order, that together save a noticeable part of the peak for the backward pass, and bytes."""
-    checkpointed = {fact.module for fact in situation.capture.checkpoints}
-    blocks = blocks_of_modules(situation.saved)
-    held = {path: sum(a.allocated_bytes for a in each) for path, each in blocks.items() if path not in checkpointed}
-    is_worth_it = sum(held.values()) >= _MIN_SHARE * situation.capture.peak_allocated_bytes
-    return held if is_worth_it else {}
+def _worth_it(situation: Situation, blocks: dict[str, int]) -> dict[str, int]:
+    """`blocks` where they save a noticeable part of the peak together, else none."""
+    is_worth_it = sum(blocks.values()) >= _MIN_SHARE * situation.capture.peak_allocated_bytes
+    return blocks if is_worth_it else {}
+
+
+def _of_parts(situation: Situation, blocks: Mapping[str, int]) -> Iterator[Proposal]:
+    """Only the one child of every block that holds the most, as its MLP: less is computed again."""
+    name, parts = largest_part(situation, blocks)
+    if _worth_it(situation, parts) and sum(parts.values()) < _MOST * sum(blocks.values()):
+        change = Change(kind=_SLUG, parameters={"modules": list(parts)})
+        yield Candidate(
+            kinds=(_SLUG,),
+            title=f"checkpoint {name} of all {len(parts)} blocks",
+            slots=("checkpoint",),
+            effect=Effect.BITWISE,
+            changes=(change,),
+        )
 
 
 def _candidate(paths: Sequence[str], total: int, save: tuple[str, ...] = ()) -> Candidate:
@@ -55,8 +77,10 @@ FIX = FixKind(
     effect=Effect.BITWISE,
     text=(
         "The activations inside of a block are freed after its forward and computed again in the backward pass, from "
-        "the same random state. Costs one more forward of the block. Running statistics of BatchNorm are kept from "
-        "counting a batch twice. What a block does beside returning its result (hooks, counters) happens twice."
+        "the same random state. Costs one more forward of the block, less where the results of matrix products, "
+        "attention or convolutions are kept. Running statistics of BatchNorm do not count a batch twice, and a cache "
+        "of keys and values gets nothing from such a block. What else a block does beside returning its result "
+        "(counters, hooks inside of it) happens twice."
     ),
     propose=_propose,
 )
