@@ -52,6 +52,22 @@ def test_an_embedding_reads_the_rows_that_it_returns():
     assert work(aten.embedding.default, meta(1000, 8), indices).bytes == 4 * 3 * 8 + 3 * 8 + 4 * 3 * 8
 
 
+def test_arguments_that_a_formula_does_not_take():
+    """`_efficient_attention_forward` has the heads after the positions, where torch's formula asserts them before."""
+    query, key = meta(2, 11, 32, 8), meta(2, 32, 32, 8)
+    args = (query, key, key, None, None, None, None, None, 0.0, 0)
+
+    assert work_of(aten._efficient_attention_forward.default, args, {}, (query,)).flops == 0
+
+
+def test_sparse_tensors():
+    """Only what is strided counts."""
+    sparse = torch.eye(4).to_sparse()
+
+    assert work_of(aten.add.Tensor, (meta(4), sparse), {}, meta(4)).bytes == 2 * 16
+    assert touched_bytes(sparse) == 0
+
+
 def test_views_and_fresh_memory_launch_nothing():
     """Everything else does."""
     assert not launches(aten.t.default)

@@ -184,13 +184,13 @@ def allows_tf32(kind: str) -> bool:
 
 
 def _shapes_of(func: Any, args: tuple) -> tuple | None:
-    """What decides the cost of a call on tensors and numbers; None where there are lists, which may be long."""
+    """What decides the cost of a call on strided tensors and numbers; None for others, such as lists."""
     parts = [func]
     for arg in args:
-        if isinstance(arg, torch.Tensor):
+        if isinstance(arg, torch.Tensor) and arg.layout == torch.strided:
             parts += (arg.shape, arg.stride(), arg.dtype)
         elif isinstance(arg, bool):  # a causal mask is one
             parts.append(arg)
-        elif isinstance(arg, (list, tuple)):
+        elif isinstance(arg, (list, tuple, torch.Tensor)):
             return None
     return tuple(parts)

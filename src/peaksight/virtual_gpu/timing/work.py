@@ -88,16 +88,17 @@ def name_of(func: Any) -> str:
 
 
 def tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:
-    """Every tensor in `values`, also those in lists and tuples."""
+    """Every strided tensor in `values`, also those in lists and tuples."""
     for value in values:
         if isinstance(value, torch.Tensor):
-            yield value
+            if value.layout == torch.strided:
+                yield value
         elif isinstance(value, (list, tuple)):
             yield from tensors_in(value)
 
 
 def touched_bytes(tensor: torch.Tensor) -> int:
-    """The bytes of memory behind `tensor`: what is expanded is there once."""
+    """The bytes of memory behind `tensor`: what is expanded is there once; none where it is not strided."""
     if tensor.layout != torch.strided:
         return 0
     return prod(size for size, step in zip(tensor.shape, tensor.stride(), strict=True) if step) * tensor.itemsize
@@ -109,9 +110,12 @@ def written(func: Any, args: tuple) -> list[torch.Tensor]:
 
 
 def flops_of(func: Any, args: tuple, kwargs: dict, out: Any) -> int:
-    """By torch's formula, 0 where it has none."""
+    """By torch's formula; 0 where it has none, or one that does not take these arguments."""
     formula = flop_registry.get(getattr(func, "overloadpacket", func))
-    return 0 if formula is None else int(formula(*args, **kwargs, out_val=out))
+    try:
+        return 0 if formula is None else int(formula(*args, **kwargs, out_val=out))
+    except (AssertionError, TypeError, ValueError):
+        return 0
 
 
 def num_launches(args: tuple, results: list[torch.Tensor]) -> int:
