@@ -146,3 +146,16 @@ def test_a_shard_map_has_a_part_on_each_device():
     seen = peak_of(fn, rows, MATRIX)
 
     assert (2 * BYTES, BYTES) == (seen.argument_bytes, seen.output_bytes)
+
+
+@pytest.mark.parametrize(("is_small", "num_bytes"), [(False, 3 * BYTES), (True, 3 * BYTES + N * 4)])
+def test_a_temporary_is_in_an_output_to_come_if_it_fits(is_small, num_bytes):
+    """Three of them are alive at once: one is in the product that is returned, and none in a row of it."""
+
+    def twice(x, w):
+        a, b = jnp.tanh(x @ w), jnp.tanh(w @ x)
+        return (a @ b).sum(0) if is_small else a @ b
+
+    seen = peak_of(twice, MATRIX, MATRIX)
+
+    assert num_bytes == seen.peak_bytes - seen.argument_bytes

@@ -25,26 +25,26 @@ class Moment:
     carried_bytes: int = 0
 
 
-def fullest(graph: Graph, *, homes: Mapping[Value, Value], above_bytes: int = 0) -> Moment:
+def fullest(graph: Graph, *, homes: Mapping[Value, Value]) -> Moment:
     """The fullest moment of `graph`, beside its inputs and constants, in the order that keeps it lowest.
 
-    An output with one of `homes` is in the memory of that input. Values of up to `above_bytes` do not count.
+    An output with one of `homes` is in the memory of that input.
     """
     kernels = kernels_of(graph)
-    inner = {kernel: _of_bodies(kernel.node, above_bytes) for kernel in kernels if kernel.node.bodies}
-    sweeps = (_Sweep(graph, order, inner, homes, above_bytes) for order in orders_of(kernels, graph))
+    inner = {kernel: _of_bodies(kernel.node) for kernel in kernels if kernel.node.bodies}
+    sweeps = (_Sweep(graph, order, inner, homes) for order in orders_of(kernels, graph))
     return min(sweeps, key=lambda sweep: sweep.peak_bytes).moment()
 
 
-def _of_bodies(node: Node, above_bytes: int) -> Moment:
-    return max((_of_body(body, above_bytes) for body in node.bodies), key=lambda moment: moment.bytes)
+def _of_bodies(node: Node) -> Moment:
+    return max((_of_body(body) for body in node.bodies), key=lambda moment: moment.bytes)
 
 
-def _of_body(body: Graph, above_bytes: int) -> Moment:
+def _of_body(body: Graph) -> Moment:
     """That of a loop's body or of a branch, in the order of the program: fusions with several outputs decide there."""
     kernels = kernels_of(body)
-    inner = {kernel: _of_bodies(kernel.node, above_bytes) for kernel in kernels if kernel.node.bodies}
-    return _BodySweep(body, kernels, inner, body.homes, above_bytes).moment()
+    inner = {kernel: _of_bodies(kernel.node) for kernel in kernels if kernel.node.bodies}
+    return _BodySweep(body, kernels, inner, body.homes).moment()
 
 
 class _Sweep:
@@ -56,9 +56,8 @@ class _Sweep:
         kernels: Sequence[Kernel],
         inner: Mapping[Kernel, Moment],
         homes: Mapping[Value, Value],
-        above_bytes: int,
     ) -> None:
-        self._kernels, self._inner, self._homes, self._above_bytes = kernels, inner, homes, above_bytes
+        self._kernels, self._inner, self._homes = kernels, inner, homes
         self._outputs = {value.buffer for value in graph.outputs}
         self._last_read = {value: i for i, kernel in enumerate(kernels) for value in kernel.reads}
         self._dying: dict[int, list[Value]] = defaultdict(list)
@@ -75,7 +74,7 @@ class _Sweep:
 
     def _size(self, value: Value, kernel: Kernel, i: int) -> int:
         """The bytes of its own that `value` takes."""
-        return 0 if value in self._homes or value.bytes <= self._above_bytes else value.bytes
+        return 0 if value in self._homes else value.bytes
 
     def moment(self) -> Moment:
         """The fullest moment, with what is alive."""
@@ -139,13 +138,11 @@ class _BodySweep(_Sweep):
     """
 
     def _at_start(self) -> dict[Value, int]:
-        return {home: home.bytes if home.bytes > self._above_bytes else 0 for home in self._homes.values()}
+        return {home: home.bytes for home in self._homes.values()}
 
     def _stays(self, value: Value) -> bool:
         return value in self._homes or (value in self._homes.values() and value not in self._last_read)
 
     def _size(self, value: Value, kernel: Kernel, i: int) -> int:
-        if value.bytes <= self._above_bytes:
-            return 0
         is_stored = value in self._outputs and value not in self._homes and value not in self._last_read
         return 0 if is_stored and kernel.node.name in ELEMENTWISE | MOVES else value.bytes

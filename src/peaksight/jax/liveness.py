@@ -1,5 +1,6 @@
 """The memory peak of a jitted program from its jaxpr alone: in a second, without XLA and without a plugin."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -66,17 +67,33 @@ def liveness_of(graph: Graph, *, donated: Sequence[bool] = (), paths: Sequence[s
 
 
 def _fullest_with_outputs(graph: Graph, homes: dict[Value, Value]) -> Moment:
-    """The fullest moment; what is larger than any output's own memory is never put into it before that is written."""
+    """The fullest moment, when temporaries are in memory of outputs that are still to be written, as far as they fit.
+
+    Each such buffer holds one of them at a time, and only one that is no larger.
+    """
     moment = fullest(graph, homes=homes)
     own = [value for value in graph.outputs if value not in homes]
-    largest = max((value.bytes for value in own), default=0)
-    if not largest:
+    if not any(value.bytes for value in own):
         return moment
-    beside = fullest(graph, homes=dict.fromkeys(graph.outputs, graph.outputs[0]), above_bytes=largest)
-    num_bytes = beside.bytes + total_bytes(own)
+    temporaries = fullest(graph, homes=dict.fromkeys(graph.outputs, graph.outputs[0]))
+    rest = _without_room(temporaries.alive, own)
+    num_bytes = total_bytes(own) + sum(size for _, size in rest)
     if num_bytes <= moment.bytes:
         return moment
-    return Moment(num_bytes, beside.node, (*((value, value.bytes) for value in own), *beside.alive))
+    return Moment(num_bytes, temporaries.node, (*((value, value.bytes) for value in own), *rest))
+
+
+def _without_room(alive: Sequence[tuple[Value, int]], outputs: Sequence[Value]) -> list[tuple[Value, int]]:
+    """Those of `alive` that find no buffer of an output, the largest first looked after."""
+    free = sorted(value.bytes for value in outputs)
+    rest = []
+    for value, size in sorted(alive, key=lambda each: -each[1]):
+        place = bisect_left(free, size)
+        if place < len(free):
+            free.pop(place)
+        else:
+            rest.append((value, size))
+    return rest
 
 
 def argument_paths(closed: ClosedJaxpr) -> tuple[str, ...]:
