@@ -7,7 +7,9 @@ a flat vector that the script joins its gradients to.
 ## Why it costs memory
 DDP reduces gradients in buckets: flat buffers, together as large as the gradients, that are made with
 the model and live as long as it does. By default each gradient is copied into its bucket and back, so
-that both are there. A script that reduces one flat vector instead has the same copy for a moment.
+that both are there. As views the gradients need no memory of their own; the buckets stay, also while
+there are no gradients: a peak at the start of the backward pass is no lower. A script that reduces one
+flat vector instead has the same copy for a moment.
 
 ## Example
 ```python
@@ -21,8 +23,7 @@ model = DistributedDataParallel(model, gradient_as_bucket_view=True)  # gradient
   sums, up to rounding for a norm.
 
 ## Known misses
-One rank is simulated: what only the first rank has, as an evaluation or the gathering of a state, shows
-where the script takes its side, and what others send to its card does not.
+Each rank is simulated alone: what others send to its card does not show.
 """
 
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
@@ -44,10 +45,9 @@ def examine(evidence: Evidence) -> Answer:
     gradients = [a for a in evidence.capture.allocations if a.role is Role.GRADIENT and a.step == evidence.peak_step]
     if total_bytes(gradients) < BESIDE * total_bytes(held):
         return Refuted(f"gradients are views of the {format_bytes(total_bytes(held))} of buckets")
-    buckets = [a for a in evidence.capture.allocations if a.role is Role.COMMUNICATION]
-    saved = evidence.saved_without(buckets)
+    saved = evidence.saved_by_freeing({a: a.born + 1 for a in evidence.capture.allocations if a.role is Role.GRADIENT})
     if saved < NOTABLE_SHARE * evidence.peak_bytes:
-        return Refuted(f"buffers of process groups hold {format_bytes(total_bytes(held))}")
+        return Refuted(f"with gradients in the {format_bytes(total_bytes(held))} of buckets the peak falls by little")
     return [
         Finding(
             rule=RULE.slug,
