@@ -7,7 +7,14 @@ from functools import partial
 from typing import Any
 
 from peaksight.errors import PlanError
-from peaksight.overlays import allocator_settings, checkpointing, optimizer_implementation, saved_on_host
+from peaksight.overlays import (
+    accumulation,
+    allocator_settings,
+    checkpointing,
+    micro_batches,
+    optimizer_implementation,
+    saved_on_host,
+)
 from peaksight.overlays.patches import Patches
 from peaksight.records.plan import Change
 
@@ -15,10 +22,14 @@ from peaksight.records.plan import Change
 Overlay = Callable[..., None]
 
 OVERLAYS: dict[str, Overlay] = {
+    "accelerate-accumulation": accumulation.apply_to_accelerator,
     "allocator-settings": allocator_settings.apply,
     "checkpoint-modules": checkpointing.apply,
+    "lightning-accumulation": accumulation.apply_to_lightning,
+    "micro-batches": micro_batches.apply,
     "optimizer-implementation": optimizer_implementation.apply,
     "saved-on-host": saved_on_host.apply,
+    "training-arguments": accumulation.apply_to_arguments,
 }
 
 

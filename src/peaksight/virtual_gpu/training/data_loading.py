@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader, IterableDataset
 from torch.utils.data._utils import worker as torch_worker
 from torch.utils.data.dataloader import _BaseDataLoaderIter, _SingleProcessDataLoaderIter
 
+from peaksight.overlays.parts_of_batches import parts_per_batch
 from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.timing.pinned import pin
 from peaksight.virtual_gpu.torch_private import function_modes_off, modes_off
@@ -35,7 +36,7 @@ def batches_left(loader: DataLoader) -> int | None:
     iterator = reading() if reading is not None else None
     if iterator is None or isinstance(loader.dataset, IterableDataset):
         return None
-    return len(loader) - iterator._num_yielded
+    return len(loader) * parts_per_batch(loader) - iterator._num_yielded
 
 
 def _ahead_by_one(loader: Any, is_last: bool) -> int | None:
