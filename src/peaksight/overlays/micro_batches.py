@@ -54,7 +54,7 @@ class _Window:
         self.part = part
         if part is None:
             self.is_open = False
-        elif part.count > 1:
+        elif not part.is_whole:
             self._note()
 
     @property
@@ -131,7 +131,8 @@ def _schedulers() -> Iterator[type]:
 
 
 def _subclasses(cls: type) -> Iterator[type]:
-    for each in cls.__subclasses__():
+    below: list[type] = cls.__subclasses__()
+    for each in below:
         yield each
         yield from _subclasses(each)
 
@@ -143,7 +144,7 @@ def _clipping(clip: Callable, window: _Window) -> Callable:
     def clipped(parameters: Any, *args: Any, **kwargs: Any) -> Any:
         if window.acts:
             return clip(parameters, *args, **kwargs)
-        held = [parameters] if isinstance(parameters, torch.Tensor) else list(parameters)
+        held = (parameters,) if isinstance(parameters, torch.Tensor) else tuple(parameters)
         return nn.utils.get_total_norm([each.grad for each in held if each.grad is not None])
 
     return clipped

@@ -14,16 +14,11 @@ _SPLIT = "_split_by_plan"
 
 
 class Part(NamedTuple):
-    """One of `count` parts of a batch, by its `index`; `share` is that of its samples."""
+    """A part of a batch: `share` is that of its samples, `is_whole` one that is alone, `is_last` the last one."""
 
-    index: int
-    count: int
     share: float
-
-    @property
-    def is_last(self) -> bool:
-        """Whether the batch is through with it."""
-        return self.index == self.count - 1
+    is_whole: bool
+    is_last: bool
 
 
 class SplitSampler:
@@ -43,7 +38,7 @@ class SplitSampler:
         for batch in self._sampler:
             parts = evenly(list(batch), self._parts)
             for index, part in enumerate(parts):
-                self.taken.append(Part(index, len(parts), len(part) / len(batch)))
+                self.taken.append(Part(len(part) / len(batch), len(parts) == 1, index == len(parts) - 1))
                 yield part
 
     def __len__(self) -> int:

@@ -3,6 +3,7 @@
 from peaksight.planning.fixes import (
     allocator_settings,
     checkpointing,
+    micro_batches,
     optimizer_implementation,
     own_flags,
     saved_on_host,
@@ -13,6 +14,7 @@ FIXES: tuple[FixKind, ...] = (
     optimizer_implementation.FIX,
     allocator_settings.FIX,
     checkpointing.FIX,
+    micro_batches.FIX,
     own_flags.FIX,
     saved_on_host.FIX,
 )

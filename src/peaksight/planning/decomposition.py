@@ -15,8 +15,8 @@ from peaksight.records import Phase
 from peaksight.records.findings import Effect
 
 _NEGATIVES = re.compile(
-    r"info_?nce|nt_?xent|contrastive|in_?batch|multiple_?negatives|triplet|supcon|siglip|clip_?loss|return_loss"
-    r"|ranking|listwise|pairwise|cdist"
+    r"(^|_)(in_?batch|ranking|listwise|pairwise|cdist|return_loss)"
+    r"|info_?nce|nt_?xent|contrastive|multiple_?negatives|triplet|supcon|siglip|clip_?loss|ranking_?loss"
 )
 _ROUTERS = re.compile(r"aux_loss|load_balanc|router_logits")
 _AVERAGES = re.compile(r"(^|_)ema(_|$)|averagedmodel|model_?ema")

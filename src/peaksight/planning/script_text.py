@@ -19,6 +19,10 @@ class ScriptText:
     trees: dict[str, ast.Module]
 
     @cached_property
+    def _nodes(self) -> tuple[ast.AST, ...]:
+        return tuple(node for tree in self.trees.values() for node in ast.walk(tree))
+
+    @cached_property
     def _words(self) -> frozenset[str]:
         return frozenset(
             word.lower() for tree in self.trees.values() for node in ast.walk(tree) for word in _words(node)
@@ -28,10 +32,25 @@ class ScriptText:
         """Whether any name, attribute, argument or imported name has `pattern` in it, in lower case."""
         return any(pattern.search(word) for word in self._words)
 
+    def imports(self, *modules: str) -> bool:
+        """Whether one of `modules`, or something in it, is imported."""
+        return any(name.split(".")[0] in modules for node in self._nodes for name in _imported(node))
+
+    def calls(self, name: str) -> bool:
+        """Whether a function or method called `name` is called."""
+        return any(isinstance(node, ast.Call) and _name(node.func) == name for node in self._nodes)
+
+    def assigns(self, attribute: str) -> bool:
+        """Whether anything's `attribute` is assigned to."""
+        return any(
+            isinstance(node, ast.Attribute) and node.attr == attribute and isinstance(node.ctx, ast.Store)
+            for node in self._nodes
+        )
+
     @property
     def sums_its_loss(self) -> bool:
         """Whether a loss function sums, or backward is called on what a `sum()` was assigned to."""
-        nodes = [node for tree in self.trees.values() for node in ast.walk(tree)]
+        nodes = self._nodes
         called = {ast.unparse(n.func.value) for n in nodes if _is_call_of(n, "backward")}  # type: ignore[attr-defined]
         assigned = (node for node in nodes if isinstance(node, ast.Assign))
         return any(isinstance(n, ast.keyword) and _sums(n) for n in nodes) or any(
@@ -76,6 +95,14 @@ def _words(node: ast.AST) -> Iterator[str]:
             yield name
         case ast.keyword(arg=str(name)):
             yield name
+
+
+def _imported(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.Import(names=names):
+            yield from (alias.name for alias in names)
+        case ast.ImportFrom(module=str(module)):
+            yield module
 
 
 def _is_call_of(node: ast.AST, method: str) -> bool:
