@@ -4,13 +4,13 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "run"]
+__all__ = ["__version__", "plan", "run"]
 
 
 def __getattr__(name: str) -> Any:
-    """Load `run` when it is first asked for: importing peaksight imports neither torch nor its own stages."""
-    if name != "run":
+    """Load a function when it is first asked for: importing peaksight imports neither torch nor its own stages."""
+    if name not in ("plan", "run"):
         raise AttributeError(f"module 'peaksight' has no attribute {name!r}")
-    from peaksight.library import run
+    from peaksight import library
 
-    return run
+    return getattr(library, name)

@@ -1,11 +1,15 @@
-"""The entry point for programs: the command in a subprocess, its report as an object."""
+"""The entry points for programs: a command in a subprocess, its report as an object; a plan in this process."""
 
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 
-from peaksight.errors import ScriptError
+from peaksight.errors import PlanError, ScriptError
 from peaksight.records import Report
+from peaksight.records.plan import Plan
+from peaksight.records.plan_file import check_script, read_plan
 from peaksight.reporting import report_from_json
 
 
@@ -33,3 +37,25 @@ def run(*command: str, **options: str | int) -> Report:
     if not done.stdout:
         raise ScriptError(done.stderr.decode(errors="replace").strip(), slug="no-report")
     return report_from_json(done.stdout)
+
+
+@contextmanager
+def plan(path: str | Path) -> Iterator[Plan]:
+    """Make the changes of the plan in `path` for the length of a `with`, around everything from the first import on.
+
+    Raises:
+        PlanError: it is no plan, or not of this script and its arguments.
+    """
+    read = read_plan(Path(path))
+    check_script(read, sys.argv[0])
+    if read.arguments is not None and tuple(sys.argv[1:]) != read.arguments:
+        raise PlanError(
+            f"The plan asks for other arguments: start it as {read.argv[0]} {' '.join(read.arguments)}",
+            slug="plan-arguments",
+        )
+    from peaksight.overlays.apply import apply_changes
+    from peaksight.overlays.patches import Patches
+
+    with Patches() as patches:
+        apply_changes(read.changes, patches)
+        yield read

@@ -8,6 +8,7 @@ from peaksight.records import CommitHistory, Comparison, JobReading, Reading, Re
 from peaksight.records.certificate import Certificate
 from peaksight.records.device_profile import DeviceProfile
 from peaksight.records.encoding import encode_json
+from peaksight.records.plan import Plan
 from peaksight.records.proposals import FixReport
 from peaksight.records.recording import RecordingReport
 
@@ -70,6 +71,11 @@ def certificate_to_json(certificate: Certificate) -> str:
 def fix_to_json(found: FixReport) -> str:
     """What `fix` found as indented JSON that ends in a newline."""
     return _indented(encode_json(found))
+
+
+def plan_schema() -> str:
+    """The JSON schema of a plan, as published in docs/plan.schema.json."""
+    return _indented(msgspec.json.encode(msgspec.json.schema(Plan), order="sorted"))
 
 
 def fix_schema() -> str:

@@ -13,7 +13,9 @@ from peaksight.reporting.json import (
     certificate_schema,
     commits_schema,
     comparison_schema,
+    fix_schema,
     job_schema,
+    plan_schema,
     reading_schema,
     recording_schema,
 )
@@ -82,6 +84,16 @@ def test_the_published_schema_of_a_recording_is_up_to_date():
 def test_the_published_schema_of_a_comparison_is_up_to_date():
     """docs/comparison.schema.json is generated from the records."""
     compare_golden(comparison_schema(), "comparison.schema.json", golden=DOCS)
+
+
+def test_the_published_schema_of_fix_is_up_to_date():
+    """docs/fix.schema.json is generated from the records."""
+    compare_golden(fix_schema(), "fix.schema.json", golden=DOCS)
+
+
+def test_the_published_schema_of_a_plan_is_up_to_date():
+    """docs/plan.schema.json is generated from the records."""
+    compare_golden(plan_schema(), "plan.schema.json", golden=DOCS)
 
 
 def test_the_published_schema_of_commits_is_up_to_date():
