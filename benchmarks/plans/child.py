@@ -1,15 +1,21 @@
 """One measured run: `python -m benchmarks.plans.child SETTINGS` runs a script and prints its figures as JSON."""
 
+import fcntl
+import importlib
 import json
 import runpy
 import sys
+import tempfile
 import warnings
+from contextlib import suppress
 from itertools import pairwise
+from pathlib import Path
 from statistics import median
 from typing import Any
 
 NUM_STEPS = 9
 NUM_WARM_UP = 4
+_KEPT: list[Any] = []
 
 
 def main(settings: dict[str, Any]) -> dict[str, Any]:
@@ -22,6 +28,7 @@ def main(settings: dict[str, Any]) -> dict[str, Any]:
     from peaksight.overlays.patches import Patches
     from peaksight.records.plan import Change
 
+    _load()
     ends: list[Any] = []
 
     def stepped(*_: Any) -> None:
@@ -54,6 +61,16 @@ def main(settings: dict[str, Any]) -> dict[str, Any]:
         "without_effect": without_effect,
         "oom": error,
     }
+
+
+def _load() -> None:
+    """Import what scripts import; then wait until no other run has the card, and keep it."""
+    for name in ("transformers", "timm", "peft"):
+        with suppress(ImportError):
+            importlib.import_module(name)
+    lock = (Path(tempfile.gettempdir()) / "peaksight-plans.lock").open("w")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    _KEPT.append(lock)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """`python -m benchmarks.plans.predict [NAME...]`: what `fix` finds for each pair, into predicted.json.
 
-Plans may be of the class noise, as an expert's tries are: other micro-batches draw other masks. The seconds that each search took are those of the machine that it ran on.
+Plans may be of the class noise, as an expert's tries are: other micro-batches draw other masks. The seconds that each
+search took are those of the machine that it ran on.
 """
 
 import json
