@@ -3,12 +3,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 BIN_2_13 := .venv-2.13/bin
+BIN_JAX := .venv-jax/bin
 IN_PARALLEL := --numprocesses 2 --dist worksteal
 PIP_INSTALL := pip install --quiet --no-compile --disable-pip-version-check
 
 # The releases that peaksight is tested with.
 TORCH := torch==2.14.1 torchvision==0.29.1
 TORCH_2_13 := torch==2.13.0
+JAX := jax==0.10.2 optax==0.2.8
+# XLA's compiler for cards, which needs neither a card nor the libraries of CUDA that it names.
+JAX_COMPILER := jax-cuda13-plugin==0.10.2 jax-cuda13-pjrt==0.10.2
 
 # The tools of `make peers`, beside MemTracker, which torch has.
 PEERS := torch-preflight==0.5.0 torch-kitsune==0.7.0 alloc==0.0.16
@@ -27,9 +31,17 @@ demo: .venv/runtime  ## Simulate examples/finetune_gpt2.py on a T4, which it doe
 	cd examples && ../$(BIN)/peaksight run --gpu t4 finetune_gpt2.py || test $$? -eq 1
 
 .PHONY: test
-test: check .venv-2.13/dev  ## Lint, types and every test, then the tests that need only torch on torch 2.13
+test: check .venv-2.13/dev test-jax  ## Lint, types and every test, then the tests that need only torch on torch 2.13
 	$(BIN)/pytest $(IN_PARALLEL) --ignore tests/unit
 	$(BIN_2_13)/pytest $(IN_PARALLEL) -m "not models" --ignore tests/virtual_gpu/script tests/cli tests/virtual_gpu
+
+.PHONY: test-jax
+test-jax: .venv-jax/dev  ## The tests of the JAX front-end, in an environment without torch
+	$(BIN_JAX)/pytest $(IN_PARALLEL) tests/jax_programs
+
+.PHONY: accuracy-jax
+accuracy-jax:  ## Compare predictions under JAX with GPU measurements; needs PYTHON of an environment with jax 0.11.2
+	$(PYTHON) -m benchmarks.jax.accuracy $(ARGS)
 
 .PHONY: check
 check: .venv/dev  ## Lint, types and unit tests
@@ -90,9 +102,9 @@ golden: .venv/dev  ## Take the reports as printed today for tests/golden; read t
 
 .PHONY: clean
 clean:  ## Remove the environments and what the tools left behind
-	rm -rf .venv .venv-2.13 .venv-peers .hypothesis .mypy_cache .pytest_cache .ruff_cache tests/actual
+	rm -rf .venv .venv-2.13 .venv-jax .venv-peers .hypothesis .mypy_cache .pytest_cache .ruff_cache tests/actual
 
-.venv/created .venv-2.13/created:
+.venv/created .venv-2.13/created .venv-jax/created:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "peaksight needs Python 3.11: make PYTHON=...")'
 	$(PYTHON) -m venv $(@D)
 	touch $@
@@ -113,6 +125,12 @@ PURELIB := -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
 	$(PYTHON) -m venv .venv-peers
 	$(BIN)/python $(PURELIB) > "$$(.venv-peers/bin/python $(PURELIB))/venv.pth"
 	.venv-peers/bin/$(PIP_INSTALL) $(PEERS)
+	touch $@
+
+.venv-jax/dev: .venv-jax/created pyproject.toml
+	$(BIN_JAX)/$(PIP_INSTALL) $(JAX)
+	$(BIN_JAX)/$(PIP_INSTALL) --no-deps $(JAX_COMPILER)
+	$(BIN_JAX)/$(PIP_INSTALL) --editable ".[test]"
 	touch $@
 
 .venv-2.13/dev: .venv-2.13/created pyproject.toml

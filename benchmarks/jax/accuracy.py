@@ -1,0 +1,92 @@
+"""Compares predictions with what programs under JAX took on real cards; writes docs/jax-accuracy.md.
+
+`make accuracy-jax` runs it where the release of the measurements is installed. Each program is predicted in a process
+of its own, because it compiles for a minute on two cores.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+HERE = Path(__file__).parent
+TRUTH = HERE.parent / "truth" / "jax"
+PAGE = HERE.parents[1] / "docs" / "jax-accuracy.md"
+
+_HEAD = """# JAX: predicted and measured
+
+What `peaksight run` and `peaksight.jax.predict` say against the most that JAX had in use on a real card
+(`memory_stats()["peak_bytes_in_use"]`), without preallocation. This page is the output of `make accuracy-jax`.
+
+The first programs are train steps of a model with two experts (`benchmarks/truth/jax`, on an H200); the last are the
+scripts of `benchmarks/jax` on an H100, which were predicted before they were measured (`predicted.jsonl`).
+
+| program | card | jax | measured | predicted with | predicted | error |
+|---|---|---|---|---|---|---|"""
+
+
+def main() -> None:
+    """Predict everything that was measured, or only the programs named, and write the page where it was all."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("programs", nargs="*")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    os.environ.update(JAX_PLATFORMS="cpu", XLA_PYTHON_CLIENT_PREALLOCATE="false")
+    if arguments.one:
+        print(_predict(arguments.one))
+        return
+    rows = [_HEAD]
+    for row in _rows(arguments.programs):
+        print(row, flush=True)
+        rows.append(row)
+    if not arguments.programs:
+        PAGE.write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+
+def _rows(programs: list[str]) -> Iterator[str]:
+    for line in (TRUTH / "measured.jsonl").read_text().splitlines():
+        measured = json.loads(line)
+        name = measured["config"]
+        if not programs or name in programs:
+            command = [sys.executable, "-m", "benchmarks.jax.accuracy", "--one", name]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            release, predicted = done.stdout.split()[-2:]
+            yield _row(name, measured["backend"], measured["jax"], measured["peak"], release, int(predicted))
+    for row in _scripts():
+        if not programs or row["argv"][0] in programs:
+            release, peak = row["jax"], row["measured_peak_bytes"]
+            yield _row(" ".join(row["argv"]), row["card"], release, peak, release, row["predicted_peak_bytes"])
+
+
+def _predict(name: str) -> str:
+    """The release, and the bytes that a program of `pi0_like.py` is predicted to take."""
+    sys.path.insert(0, str(TRUTH))
+    import pi0_like
+
+    import jax
+    import peaksight.jax
+
+    function, shapes, donated = pi0_like.build(pi0_like.D | pi0_like.CONFIGS[name])
+    report = peaksight.jax.predict(function, *shapes, donate_argnums=donated, gpu="h200")
+    return f"{jax.__version__} {report.peak.allocated_bytes}"
+
+
+def _scripts() -> Iterator[dict]:
+    """What was measured of each script, with what had been predicted."""
+    predicted = [json.loads(line) for line in (HERE / "predicted.jsonl").read_text().splitlines()]
+    for line in (HERE / "measured.jsonl").read_text().splitlines():
+        measured = json.loads(line)
+        before = next(row for row in predicted if row["argv"] == measured["argv"])
+        yield {**measured, "predicted_peak_bytes": before["predicted_peak_bytes"]}
+
+
+def _row(name: str, card: str, release: str, measured: int, with_release: str, predicted: int) -> str:
+    sizes = f"{measured / 1e9:.3f} GB | jax {with_release} | {predicted / 1e9:.3f} GB"
+    return f"| `{name}` | {card} | {release} | {sizes} | {100 * (predicted / measured - 1):+.1f} % |"
+
+
+if __name__ == "__main__":
+    main()
