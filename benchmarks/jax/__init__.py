@@ -1,0 +1,1 @@
+"""Scripts under JAX, what they took on a card, and what was predicted."""
