@@ -50,6 +50,7 @@ class Program:
 def what_ifs(program: Program, remats: Sequence[RematFact]) -> Iterator[WhatIf]:
     """Every change that makes sense of `program`."""
     yield from _donated(program)
+    yield from _not_returned(program)
     yield from _cast_before(program)
     yield from _without_vain_gradients(program)
     yield from _with_stop_gradient(program)
@@ -73,6 +74,17 @@ def _donated(program: Program) -> Iterator[WhatIf]:
         changed = replace(program, donated=donated)
         peak_bytes = changed.peak_bytes(program.graph())
         yield WhatIf(change=Change.DONATE, peak_bytes=peak_bytes, about=program.names(added), bytes=total_bytes(added))
+
+
+def _not_returned(program: Program) -> Iterator[WhatIf]:
+    copied = [value for value in frozen_of(program.original) if not program.donated[value.argument]]
+    if copied:
+        graph = program.graph()
+        numbers = {value.argument for value in copied}
+        frozen = {value for value in graph.inputs if value.argument in numbers}
+        graph.outputs = [value for value in graph.outputs if value not in frozen]
+        about, num_bytes = program.names(copied), total_bytes(copied)
+        yield WhatIf(change=Change.NOT_RETURNED, peak_bytes=program.peak_bytes(graph), about=about, bytes=num_bytes)
 
 
 def _cast_before(program: Program) -> Iterator[WhatIf]:

@@ -96,6 +96,7 @@ class Change(StrEnum):
     """A change to the program that was simulated."""
 
     DONATE = "donate"
+    NOT_RETURNED = "do not return what does not change"
     CAST_BEFORE = "cast before the call"
     NO_VAIN_GRADIENTS = "no gradients that nothing uses"
     STOP_GRADIENT = "stop_gradient before the frozen forward"

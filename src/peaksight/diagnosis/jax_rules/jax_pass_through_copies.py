@@ -23,39 +23,41 @@ def step(state, batch):
 Copies inside of a loop's carry.
 """
 
-from peaksight.diagnosis.jax_rule import JaxRule, is_notable, listed, share
+from peaksight.diagnosis.jax_rule import JaxRule, is_notable, listed, saved, share, simulated
 from peaksight.diagnosis.rule import Answer, Refuted
 from peaksight.records.findings import Basis, Effect, Finding, Fix
-from peaksight.records.jax_program import JaxProgram
+from peaksight.records.jax_program import Change, JaxProgram
 from peaksight.units import format_bytes
 
 
 def examine(program: JaxProgram) -> Answer:
-    """What is returned as it came, without being donated."""
-    copied = sorted(
-        (each for each in program.arguments if each.is_returned and not each.is_written), key=lambda each: -each.bytes
-    )
-    num_bytes = sum(each.bytes for each in copied)
+    """The program against itself without returning what it does not change."""
+    what_if = next(iter(program.with_change(Change.NOT_RETURNED)), None)
+    if what_if is None:
+        return Refuted("no argument that is not donated is returned unchanged")
+    num_bytes = saved(program, what_if)
+    copied = format_bytes(what_if.bytes)
     if not is_notable(program, num_bytes):
-        return Refuted(f"{format_bytes(num_bytes)} of arguments are returned unchanged in memory of their own")
+        return Refuted(f"{copied} are returned unchanged; without that the peak is {format_bytes(what_if.peak_bytes)}")
     return [
         Finding(
             rule=RULE.slug,
-            title=f"{format_bytes(num_bytes)} of arguments come out as they went in, as copies",
+            title=f"{copied} of arguments come out as they went in, as copies",
             bytes=num_bytes,
             evidence=(
-                f"{share(program, num_bytes)} in {len(copied)} arguments, the largest {copied[0].tensor}",
-                f"returned unchanged: {listed([each.path for each in copied])}",
+                f"{len(what_if.about)} arguments, {share(program, what_if.bytes)}",
+                f"returned unchanged: {listed(what_if.about)}",
             ),
             fixes=(
                 Fix(
                     kind="do-not-return",
-                    text="Donate the state, or pass what does not change beside it and do not return it.",
+                    text="Pass what does not change beside the state and do not return it, or donate it; "
+                    f"{simulated(program, what_if)}.",
                     effect=Effect.BITWISE,
                     saves_bytes=num_bytes,
                 ),
             ),
-            basis=Basis.PATTERN,
+            basis=Basis.COUNTERFACTUAL,
         )
     ]
 

@@ -56,6 +56,7 @@ def test_a_plain_program_has_none_of_them(slug):
 
 CHANGES = {
     "jax-state-not-donated": (Change.DONATE, "donate"),
+    "jax-pass-through-copies": (Change.NOT_RETURNED, "do-not-return"),
     "jax-cast-inside-jit": (Change.CAST_BEFORE, "cast-before-call"),
     "jax-frozen-gradients": (Change.NO_VAIN_GRADIENTS, "gradient-of-trainable"),
     "jax-frozen-state": (Change.NO_FROZEN_STATE, "state-of-trainable"),
@@ -78,16 +79,15 @@ def test_what_a_change_saves_is_a_finding_where_it_is_notable(slug):
     )
 
 
-def test_arguments_returned_as_they_came():
-    """Copies, unless they are donated; donating explains them."""
-    frozen = argument("state.frozen['w']", is_returned=True)
-    facts = {"arguments": (frozen,)} | with_change(Change.DONATE, 8 * GIB, about=(frozen.path,), bytes=2 * GIB)
-    (finding,) = look("jax-pass-through-copies", **facts)
-    found, _ = examine_program(replace(PLAIN, **facts))
+def test_donating_explains_the_copies_of_what_does_not_change():
+    """The one finding says what the other would; alone it stands for itself."""
+    copies = WhatIf(change=Change.NOT_RETURNED, peak_bytes=8 * GIB, about=("state.frozen['w']",), bytes=2 * GIB)
+    donated = WhatIf(change=Change.DONATE, peak_bytes=7 * GIB, about=("state.frozen['w']",), bytes=4 * GIB)
+    both, _ = examine_program(replace(PLAIN, what_ifs=(copies, donated)))
+    alone, _ = examine_program(replace(PLAIN, what_ifs=(copies,)))
 
-    assert 2 * GIB == finding.bytes
-    assert ["jax-state-not-donated"] == [each.rule for each in found]
-    assert isinstance(look("jax-pass-through-copies", arguments=(replace(frozen, is_written=True),)), Examined)
+    assert ["jax-state-not-donated"] == [each.rule for each in both]
+    assert [("jax-pass-through-copies", 2 * GIB)] == [(each.rule, each.bytes) for each in alone]
 
 
 def test_checkpoints_that_are_merged():
