@@ -39,7 +39,8 @@ class DeviceRequests(TorchFunctionMode):
         if "device" in kwargs:
             kwargs = {**kwargs, "device": for_cpp(kwargs["device"])}
         if "pin_memory" in kwargs:
-            kwargs = {**kwargs, "pin_memory": False}
+            made = func(*args, **{**kwargs, "pin_memory": False})
+            return pin(made) if kwargs["pin_memory"] else made
         return func(*args, **kwargs)
 
 
