@@ -151,7 +151,7 @@ class RankDifference:
 class Report:
     """One answer. `fits` is None for "likely, but something at the peak is unknown".
 
-    `findings` are the causes of the peak, that with the most bytes first, and then what has no effect; `examined` are
+    `findings` are the causes of the peak, the most decisive first (diagnosis/diagnose.py has the order); `examined` are
     those looked for and not found. `findings` is None where nothing looked, which is not the same as none found.
     `not_reached` names the lines
     (`train.py:214`) whose device work the peak is without, and is None where nothing could look for them;
