@@ -11,8 +11,10 @@ from peaksight.overlays import (
     accumulation,
     allocator_settings,
     checkpointing,
+    chunked_cross_entropy,
     micro_batches,
     optimizer_implementation,
+    optimizer_in_backward,
     saved_on_host,
 )
 from peaksight.overlays.patches import Patches
@@ -25,9 +27,11 @@ OVERLAYS: dict[str, Overlay] = {
     "accelerate-accumulation": accumulation.apply_to_accelerator,
     "allocator-settings": allocator_settings.apply,
     "checkpoint-modules": checkpointing.apply,
+    "chunked-cross-entropy": chunked_cross_entropy.apply,
     "lightning-accumulation": accumulation.apply_to_lightning,
     "micro-batches": micro_batches.apply,
     "optimizer-implementation": optimizer_implementation.apply,
+    "optimizer-in-backward": optimizer_in_backward.apply,
     "saved-on-host": saved_on_host.apply,
     "training-arguments": accumulation.apply_to_arguments,
 }

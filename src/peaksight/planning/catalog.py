@@ -3,8 +3,10 @@
 from peaksight.planning.fixes import (
     allocator_settings,
     checkpointing,
+    chunked_cross_entropy,
     micro_batches,
     optimizer_implementation,
+    optimizer_in_backward,
     own_flags,
     saved_on_host,
 )
@@ -13,6 +15,8 @@ from peaksight.planning.kind import FixKind
 FIXES: tuple[FixKind, ...] = (
     optimizer_implementation.FIX,
     allocator_settings.FIX,
+    chunked_cross_entropy.FIX,
+    optimizer_in_backward.FIX,
     checkpointing.FIX,
     micro_batches.FIX,
     own_flags.FIX,
