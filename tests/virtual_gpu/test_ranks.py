@@ -94,6 +94,20 @@ def test_objects(rank):
     assert gathered == [{"a": [1, 2]}] * SIZE
 
 
+def test_objects_that_another_rank_sent(tmp_path):
+    """GIVEN a broadcast and a scatter on rank 0, THEN rank 2 receives what rank 0 sent, and keeps what is not known."""
+    told = {}
+    for this in (0, RANK):
+        with h100(num_gpus=SIZE, world=World(this, SIZE, SIZE), told=told):
+            dist.init_process_group("nccl", init_method="tcp://localhost:99", rank=this, world_size=SIZE)
+            name, mine, unknown = ["run-7"] if this == 0 else [None], [None], [this]
+            dist.broadcast_object_list(name, src=0)
+            dist.scatter_object_list(mine, list("abcd") if this == 0 else None, src=0)
+            dist.broadcast_object_list(unknown, src=1)
+
+    assert (name, mine, unknown) == (["run-7"], ["c"], [RANK])
+
+
 def test_groups_of_some(rank):
     """Of those that this rank is not in it gets none."""
     mine, others = dist.new_group([0, 2]), dist.new_group([1, 3])

@@ -118,6 +118,7 @@ def _simulate(
         "max_steps": options.steps,
         "worst_batch": options.worst_batch,
         "changes": changes,
+        "told": {},
     }
     return Simulations(
         command=command,

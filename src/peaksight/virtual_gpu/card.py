@@ -70,6 +70,7 @@ class VirtualGpu:
         *,
         num_gpus: int = 1,
         world: World | None = None,
+        told: dict[tuple[str, int], bytes] | None = None,
         max_failures: int | None = None,
         script_dir: str = ".",
         max_steps: int | None = None,
@@ -80,6 +81,8 @@ class VirtualGpu:
         record: bool = True,
     ) -> None:
         """`num_gpus` cards of `room` with nothing on them, for one rank of `world`, by default the only one.
+
+        `told` are the objects that other ranks sent, as `Objects` keeps them.
 
         After `max_failures` allocations that they could not serve they have no limit any more. Source lines are named
         relative to `script_dir`; `on_step` sees each step end, as does `lookout`, from inside of the loop;
@@ -109,6 +112,7 @@ class VirtualGpu:
         )
         self.stopwatch = Stopwatch(room.card, self.devices, self.loop)
         self.witness = Witness(self.devices, self.loop, self._lines)
+        self._told = {} if told is None else told
         self.collectives = Collectives(self.loop, self._lines)
         self._roles = Roles(self.devices, self.loop)
         self._on_step = on_step
@@ -162,6 +166,7 @@ class VirtualGpu:
         triton_kernels.install(patches, partial(self.approximations.note, "triton-kernels"))
         generation.install(patches, partial(self.made_up, "token"))
         distributed.install(patches, self.devices, self.world, self.approximations.note, self.collectives.called)
+        distributed.exchange_objects(patches, self._told)
         loading.install(patches, self.devices)
         saving.install(patches, self._files, self.loop)
         safetensors_files.install(patches, self._files, self.loop)

@@ -33,6 +33,7 @@ def simulate(
     *,
     num_gpus: int = 1,
     rank: int = 0,
+    told: dict[tuple[str, int], bytes] | None = None,
     max_failures: int | None = None,
     device_rules: str | None = None,
     max_steps: int | None = None,
@@ -43,7 +44,8 @@ def simulate(
 ) -> tuple[Capture, ...]:
     """Run `command` on `num_gpus` virtual cards of `room` and return what it allocated on each that it used.
 
-    Of several ranks, `rank` is simulated, on a machine with a card for each of its ranks at least.
+    Of several ranks, `rank` is simulated, on a machine with a card for each of its ranks at least. `told` takes the
+    objects that it sends to others, and has what it receives from those that were simulated before.
 
     What a card cannot serve is raised in the script. After `max_failures` of that no card has a limit any more; zero is
     a run without any. `device_rules` is a build as `--torch` takes it (`2.11+cu130`), by default the installed
@@ -64,6 +66,7 @@ def simulate(
             rules,
             num_gpus=max(num_gpus, world.per_machine),
             world=world,
+            told=told,
             max_failures=max_failures,
             script_dir=source_directory(command),
             max_steps=max_steps,

@@ -11,7 +11,7 @@ import torch.multiprocessing
 
 from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.memory.devices import Devices
-from peaksight.virtual_gpu.ranks import ddp, objects, refused, sharding
+from peaksight.virtual_gpu.ranks import ddp, refused, sharding
 from peaksight.virtual_gpu.ranks.world import World
 from peaksight.virtual_gpu.torch_private import world as groups
 
@@ -34,9 +34,16 @@ def install(patches: Patches, devices: Devices, world: World, note: Note, called
         sharding.install(patches)
         refused.install(patches, world)
         ddp.install(patches, devices, note)
-        objects.install(patches)
         patches.callback(_leave_groups)
         patches.set(sys, "excepthook", sys.excepthook)  # a group puts its rank in front of tracebacks
+
+
+def exchange_objects(patches: Patches, told: dict[tuple[str, int], bytes]) -> None:
+    """Let ranks receive the objects that are in `told`, and keep there what they send, until `patches` is left."""
+    if dist.is_available():
+        from peaksight.virtual_gpu.ranks.objects import Objects
+
+        Objects(told).install(patches)
 
 
 def _leave_groups() -> None:
