@@ -1,7 +1,6 @@
 """`peaksight fix`: the fastest plan that fits."""
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -9,12 +8,14 @@ from typing import Any
 
 import click
 
+from peaksight.cli.candidates import failed, simulated
 from peaksight.cli.output import Output
 from peaksight.cli.publish import FILE, STDOUT, Destinations, json_options, write_file
 from peaksight.cli.script_words import script_command
 from peaksight.cli.simulation_options import SimulationOptions, simulation_options
+from peaksight.cli.sweeps import Asked, answer_sweep, sweep_options
 from peaksight.diagnosis.diagnose import explained_report
-from peaksight.errors import ScriptError, UsageError
+from peaksight.errors import ScriptError
 from peaksight.planning.answer import Question, answer
 from peaksight.planning.outcomes import outcome_of
 from peaksight.planning.situation import Situation
@@ -22,18 +23,12 @@ from peaksight.planning.variants import Variant, variants_of
 from peaksight.records import Capture, ScriptCommand
 from peaksight.records.findings import Effect
 from peaksight.records.plan_file import write_plan
-from peaksight.records.proposals import Candidate, FixReport, Outcome
+from peaksight.records.proposals import FixReport
 from peaksight.reporting.json import fix_to_json
 from peaksight.reporting.plans import render_fix
 from peaksight.virtual_gpu.garbage import collect_rarely
 
 A_PLAN_FITS, NONE_FITS = 0, 1
-# What argparse, click, transformers' and Hydra's parsers say of a flag that they do not know, or not with that value.
-_UNKNOWN_FLAG = re.compile(
-    r"unrecognized arguments|expected \w+ argument|invalid (\w+ value|choice)|no such option|are not used by the"
-    r" HfArgumentParser|Could not override",
-    re.IGNORECASE,
-)
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -68,6 +63,7 @@ _UNKNOWN_FLAG = re.compile(
     metavar="FLAGS",
     help="Flags of SCRIPT to try with other values, as in '--batch 8,4,2 --accum 1,2,4'; a step sees as many samples.",
 )
+@sweep_options
 @click.option("--apply", "plan", type=FILE, metavar="FILE", help="Write the plan that fits, for `run --plan FILE`.")
 @json_options
 @click.option("-m", "is_module", is_flag=True, help="SCRIPT is a module, as in `python -m`.")
@@ -87,9 +83,12 @@ def fix(
     Every plan is simulated before it is shown. The exit code is 0 if one fits, 1 if none does, 2 without an answer.
     """
     simulation = SimulationOptions.taken_from(options)
+    asked = Asked.taken_from(options, head_room=head_room, budget=candidates, others=bool(vary or plan))
     to, output = Destinations(**options, save=plan), Output()
     to.check()
     command = script_command(words, is_module=is_module)
+    if asked is not None:
+        return answer_sweep(asked, command, simulation, to, output)
     variants = variants_of(command.args, vary)
     found = _answer(command, simulation, Effect(allowed), head_room, candidates, variants, output)
     _publish(found, to, output)
@@ -111,12 +110,11 @@ def _answer(
 
     room = options.room
     limit_bytes = round(room.usable_bytes * (1 - head_room / 100))
-    how = {"num_gpus": options.gpus, "device_rules": options.torch, "max_steps": options.steps}
-    how |= {"worst_batch": options.worst_batch}
+    how = options.of_each
     captures = _original(command, options, how, output)
     summarise = partial(outcome_of, limit_bytes=limit_bytes)
-    with Pool(room, summarise, _failed) as pool:
-        simulate = partial(_simulate, pool=pool, command=command, how=how, output=output)
+    with Pool(room, summarise, failed) as pool:
+        simulate = partial(simulated, pool=pool, command=command, how=how, output=output)
         return answer(
             Question(
                 situation=replace(_situation(command, options, captures, allowed, limit_bytes), variants=variants),
@@ -161,38 +159,6 @@ def _situation(
         limit_bytes=limit_bytes,
         allowed=allowed,
     )
-
-
-def _failed(why: str) -> Outcome:
-    return Outcome(error=f"the script fails with it: {why}")
-
-
-def _simulate(
-    candidates: Sequence[Candidate], *, pool: Any, command: ScriptCommand, how: dict[str, Any], output: Output
-) -> Iterator[Outcome]:
-    from peaksight.virtual_gpu.pool import Simulation
-
-    simulations = [
-        Simulation(
-            command=command if each.arguments is None else replace(command, args=each.arguments),
-            options={**how, "changes": each.changes},
-        )
-        for each in candidates
-    ]
-    outcomes: Iterable[Outcome] = pool.run(simulations)
-    for candidate, outcome in zip(candidates, outcomes, strict=True):
-        output.say(f"tried: {candidate.title}")
-        _check_flags(candidate, outcome)
-        yield outcome
-
-
-def _check_flags(candidate: Candidate, outcome: Outcome) -> None:
-    if candidate.arguments is not None and _UNKNOWN_FLAG.search(outcome.error):
-        raise UsageError(
-            f"The script does not take {candidate.title}: {outcome.error.rpartition('error: ')[2]}. Give flags that "
-            "it takes, with values that it takes.",
-            slug="vary-flag",
-        )
 
 
 def _publish(found: FixReport, to: Destinations, output: Output) -> None:

@@ -82,6 +82,16 @@ class SimulationOptions:
         card = find_card(self.gpu) if self.gpu else installed_card() or find_card(_DEFAULT_CARD)
         return card if self.memory is None else replace(card, total_bytes=self.memory)
 
+    @property
+    def of_each(self) -> dict[str, Any]:
+        """What each simulation of a candidate is called with."""
+        return {
+            "num_gpus": self.gpus,
+            "device_rules": self.torch,
+            "max_steps": self.steps,
+            "worst_batch": self.worst_batch,
+        }
+
     def launched(self, command: ScriptCommand) -> ScriptCommand:
         """`command` as one of as many ranks as were asked for, those of its launcher without `--ranks`."""
         if self.ranks is None:

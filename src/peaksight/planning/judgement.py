@@ -27,9 +27,15 @@ def _verdict(candidate: Candidate, outcome: Outcome, original: Outcome, limit_by
     return _too_large(outcome, original, limit_bytes)
 
 
+def is_within(outcome: Outcome, limit_bytes: int) -> bool:
+    """Whether the run comes by with `limit_bytes`, maybe by giving cached memory back a few times."""
+    retries = outcome.retries_at_limit
+    return outcome.reserved_bytes <= limit_bytes or (retries is not None and retries <= HARMLESS_RETRIES)
+
+
 def _too_large(outcome: Outcome, original: Outcome, limit_bytes: int) -> str:
     retries = outcome.retries_at_limit
-    if outcome.reserved_bytes <= limit_bytes or (retries is not None and retries <= HARMLESS_RETRIES):
+    if is_within(outcome, limit_bytes):
         return ""
     if retries is not None:
         return f"fits only by giving cached memory back {retries} times"

@@ -37,6 +37,19 @@ def variants_of(arguments: Sequence[str], texts: Iterable[str]) -> tuple[Variant
     return tuple(found.values())
 
 
+def flag_and_values(text: str) -> tuple[str, list[str]]:
+    """Of `--batch=2,4`, `--batch 2,4` or, for a flag, `batch=2,4`; with a dot it is a key, as in `data.batch=2,4`.
+
+    Raises:
+        UsageError: it names more than one, or no values.
+    """
+    flags = list(_flags(text))
+    if len(flags) != 1:
+        raise _without_values(text)
+    (flag, values), *_ = flags
+    return (flag if flag.startswith("-") or "." in flag else f"--{flag}"), values
+
+
 def with_flag(arguments: tuple[str, ...], flag: str, value: str) -> tuple[str, ...]:
     """`arguments` with `value` for `flag`: where they have it, else at their end."""
     for at in reversed(range(len(arguments))):

@@ -11,6 +11,7 @@ from peaksight.records.encoding import encode_json
 from peaksight.records.plan import Plan
 from peaksight.records.proposals import FixReport
 from peaksight.records.recording import RecordingReport
+from peaksight.records.sweep import SweepReport
 
 
 def report_to_json(report: Report) -> str:
@@ -76,6 +77,11 @@ def fix_to_json(found: FixReport) -> str:
 def plan_schema() -> str:
     """The JSON schema of a plan, as published in docs/plan.schema.json."""
     return _indented(msgspec.json.encode(msgspec.json.schema(Plan), order="sorted"))
+
+
+def sweep_to_json(found: SweepReport) -> str:
+    """What `fix --sweep` and its like found as indented JSON that ends in a newline."""
+    return _indented(encode_json(found))
 
 
 def fix_schema() -> str:

@@ -56,9 +56,15 @@ class Pool:
         """Start nothing yet."""
         return self
 
-    def __exit__(self, *exc_info: Any) -> None:
-        """End what still runs."""
-        self._executor.shutdown(wait=False, cancel_futures=True)
+    def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:
+        """End what still runs, if an exception leaves it.
+
+        The executor is waited for: its thread may be starting a process, and would never end without it.
+        """
+        if kind is not None:
+            for process in list((self._executor._processes or {}).values()):
+                process.terminate()
+        self._executor.shutdown(wait=True, cancel_futures=True)
 
     @property
     def workers(self) -> int:

@@ -1,0 +1,56 @@
+"""Candidates of `fix`, simulated in parallel."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from peaksight.cli.output import Output
+from peaksight.errors import UsageError
+from peaksight.records import ScriptCommand
+from peaksight.records.proposals import Candidate, Outcome
+
+# What argparse, click, transformers' and Hydra's parsers say of a flag that they do not know, or not with that value.
+_UNKNOWN_FLAG = re.compile(
+    r"unrecognized arguments|expected \w+ argument|invalid (\w+ value|choice)|no such option|are not used by the"
+    r" HfArgumentParser|Could not override",
+    re.IGNORECASE,
+)
+
+
+def failed(why: str) -> Outcome:
+    """Of a simulation that said `why` and ended."""
+    return Outcome(error=f"the script fails with it: {why}")
+
+
+def simulated(
+    candidates: Sequence[Candidate], *, pool: Any, command: ScriptCommand, how: dict[str, Any], output: Output
+) -> Iterator[Outcome]:
+    """What `candidates` come to in `pool`, with progress.
+
+    Raises:
+        UsageError: the script does not take the arguments of one.
+    """
+    from peaksight.virtual_gpu.pool import Simulation
+
+    simulations = [
+        Simulation(
+            command=command if each.arguments is None else replace(command, args=each.arguments),
+            options={**how, "changes": each.changes},
+        )
+        for each in candidates
+    ]
+    outcomes: Iterable[Outcome] = pool.run(simulations)
+    for candidate, outcome in zip(candidates, outcomes, strict=True):
+        output.say(f"tried: {candidate.title}")
+        _check_flags(candidate, outcome)
+        yield outcome
+
+
+def _check_flags(candidate: Candidate, outcome: Outcome) -> None:
+    if candidate.arguments is not None and _UNKNOWN_FLAG.search(outcome.error):
+        raise UsageError(
+            f"The script does not take {candidate.title}: {outcome.error.rpartition('error: ')[2]}. Give flags that "
+            "it takes, with values that it takes.",
+            slug="vary-flag",
+        )

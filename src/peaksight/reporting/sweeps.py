@@ -1,0 +1,61 @@
+"""What a run needs at several values of a flag, as a table in a terminal."""
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from peaksight.records.proposals import Outcome
+from peaksight.records.sweep import SweepReport, SweptValue
+from peaksight.units import format_bytes
+
+
+def render_sweep(found: SweepReport, console: Console) -> None:
+    """Print `found` on `console`; the answer is the first line."""
+    words, style = _answer(found)
+    console.print(Text(words, style=style), soft_wrap=not console.is_terminal)
+    console.print()
+    console.print(_table(found))
+    console.print()
+    footer = f"{len(found.rows)} runs simulated · {found.seconds:.0f} s"
+    console.print(Text(footer, style="dim"), soft_wrap=not console.is_terminal)
+
+
+def _answer(found: SweepReport) -> tuple[str, str]:
+    card = next((f"{format_bytes(row.limit_bytes)} of {row.gpu}" for row in found.rows), "card")
+    if found.best is None:
+        return f"None of the tried values of {found.flag} fits the {card} (predicted).", "bold red"
+    which = "The largest that fits" if found.asked == "max-batch" else "The last one that fits"
+    size = format_bytes(found.best.tried.outcome.reserved_bytes)
+    return f"{which} the {card}: {found.flag} {found.best.value}, with {size} reserved (predicted).", "bold green"
+
+
+def _table(found: SweepReport) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 1), header_style="dim")
+    for title in (found.flag, "reserved", "allocated", "time a step", "samples", "time a sample", "fits"):
+        table.add_column(title)
+    for row in found.rows:
+        table.add_row(*_row(row))
+    return table
+
+
+def _row(row: SweptValue) -> tuple[str, ...]:
+    outcome = row.tried.outcome
+    if outcome.error:
+        return row.value, "", "", "", "", "", outcome.error
+    return (
+        row.value,
+        format_bytes(outcome.reserved_bytes),
+        format_bytes(outcome.allocated_bytes),
+        _milliseconds(outcome.seconds),
+        str(outcome.samples or ""),
+        _milliseconds(_per_sample(outcome)),
+        "yes" if row.tried.fits else f"no, {row.tried.verdict}",
+    )
+
+
+def _per_sample(outcome: Outcome) -> float | None:
+    return outcome.seconds / outcome.samples if outcome.seconds and outcome.samples else None
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "" if seconds is None else f"{1000 * seconds:.3g} ms"
