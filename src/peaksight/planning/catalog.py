@@ -2,9 +2,12 @@
 
 from peaksight.planning.fixes import (
     allocator_settings,
+    autocast,
     checkpointing,
     chunked_cross_entropy,
+    fused_attention,
     micro_batches,
+    no_kv_cache,
     optimizer_implementation,
     optimizer_in_backward,
     own_flags,
@@ -17,6 +20,9 @@ FIXES: tuple[FixKind, ...] = (
     allocator_settings.FIX,
     chunked_cross_entropy.FIX,
     optimizer_in_backward.FIX,
+    autocast.FIX,
+    fused_attention.FIX,
+    no_kv_cache.FIX,
     checkpointing.FIX,
     micro_batches.FIX,
     own_flags.FIX,

@@ -1,0 +1,41 @@
+"""Fused attention in a model of transformers: the weights of attention are never all there."""
+
+from collections.abc import Iterator
+
+from peaksight.diagnosis.shapes import parsed
+from peaksight.planning.kind import FixKind, Proposal
+from peaksight.planning.situation import Situation
+from peaksight.records.findings import Effect
+from peaksight.records.plan import Change
+from peaksight.records.proposals import Candidate
+
+_SLUG = "fused-attention"
+_TITLE = "scaled_dot_product_attention in place of eager attention"
+
+
+def _propose(situation: Situation) -> Iterator[Proposal]:
+    if not any(finding.rule == "materialised-attention" for finding in situation.report.findings or ()):
+        return
+    drops = any("Dropout" in a.saved_by and len(parsed(a.tensor).sizes) == 4 for a in situation.saved)
+    yield Candidate(
+        kinds=(_SLUG,),
+        title=_TITLE,
+        slots=("attention",),
+        effect=Effect.NOISE if drops else Effect.ROUNDING,
+        changes=(Change(kind=_SLUG, parameters={"implementation": "sdpa"}),),
+        cautions=("dropout draws other masks inside of fused attention",) if drops else (),
+    )
+
+
+FIX = FixKind(
+    slug=_SLUG,
+    title=_TITLE,
+    effect=Effect.NOISE,
+    text=(
+        "A model of transformers is switched to torch's scaled_dot_product_attention, whose fused kernels save nothing "
+        "that grows with the square of the length. The same formula, rounded in another order; with dropout on the "
+        "weights of attention other masks are drawn. Attention that a script writes out itself has to be replaced by "
+        "hand. No weights of attention are returned then."
+    ),
+    propose=_propose,
+)

@@ -1,0 +1,31 @@
+"""No cache of keys and values in training, where nothing reads it."""
+
+from collections.abc import Iterator
+
+from peaksight.planning.kind import FixKind, Proposal
+from peaksight.planning.situation import Situation
+from peaksight.records.findings import Effect
+from peaksight.records.plan import Change
+from peaksight.records.proposals import Candidate
+
+_SLUG = "no-kv-cache"
+_TITLE = "use_cache=False"
+
+
+def _propose(situation: Situation) -> Iterator[Proposal]:
+    if any(finding.rule == "kv-cache-in-training" for finding in situation.report.findings or ()):
+        change = Change(kind=_SLUG)
+        yield Candidate(kinds=(_SLUG,), title=_TITLE, slots=("cache",), effect=Effect.ROUNDING, changes=(change,))
+
+
+FIX = FixKind(
+    slug=_SLUG,
+    title=_TITLE,
+    effect=Effect.ROUNDING,
+    text=(
+        "Models of transformers keep the keys and values of every layer for generation, in training too, where nothing "
+        "reads them. With `config.use_cache = False` they do not. Gradients may be summed in another order. A call "
+        "that asks for the cache itself still gets it."
+    ),
+    propose=_propose,
+)
