@@ -8,7 +8,7 @@ from peaksight.records import ScriptCommand
 from peaksight.virtual_gpu.script.program import find_program, search_directory
 
 # What a script under JAX may use of torch: it loads data with it.
-_DATA_OF_TORCH = ("torch.utils.data",)
+_DATA_OF_TORCH = ("torch.utils", "torch.utils.data")
 _MAX_FILES = 200
 
 
@@ -19,8 +19,17 @@ def trains_under_jax(command: ScriptCommand) -> bool:
     what is wrong with it.
     """
     names = set(_imports(command))
-    of_torch = {name for name in names if name.partition(".")[0] == "torch" and not name.startswith(_DATA_OF_TORCH)}
-    return any(name.partition(".")[0] in ("jax", "flax", "equinox") for name in names) and not of_torch - {"torch"}
+    of_torch = {name for name in names if _root(name) == "torch" and not _loads_data(name)}
+    return any(_root(name) in ("jax", "flax", "equinox") for name in names) and not of_torch
+
+
+def _root(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def _loads_data(name: str) -> bool:
+    """Whether the module, or the name in it, is of torch's loading of data."""
+    return name in _DATA_OF_TORCH or name.startswith(f"{_DATA_OF_TORCH[-1]}.")
 
 
 def _imports(command: ScriptCommand) -> Iterator[str]:

@@ -1,0 +1,28 @@
+"""Which scripts are taken to be under JAX."""
+
+import pytest
+
+from peaksight.cli.frameworks import trains_under_jax
+from peaksight.records import ScriptCommand
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import jax", True),
+        ("import flax.linen as nn", True),
+        ("import model", True),
+        ("from torch.utils.data import DataLoader\nimport jax", True),
+        ("import torch\nimport jax", False),
+        ("import torch", False),
+        ("import numpy", False),
+        ("import jax as", False),
+    ],
+)
+def test_by_what_it_imports(tmp_path, source, expected):
+    """Its own imports count, and those of modules beside it."""
+    (tmp_path / "model.py").write_text("from jax import numpy\n")
+    script = tmp_path / "train.py"
+    script.write_text(source)
+
+    assert trains_under_jax(ScriptCommand(target=str(script))) is expected
