@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from peaksight.cli.candidates import failed, simulated
+from peaksight.cli.cheapest import answer_cheapest
 from peaksight.cli.output import Output
 from peaksight.cli.publish import FILE, STDOUT, Destinations, json_options, write_file
 from peaksight.cli.script_words import script_command
@@ -29,6 +30,8 @@ from peaksight.reporting.plans import render_fix
 from peaksight.virtual_gpu.garbage import collect_rarely
 
 A_PLAN_FITS, NONE_FITS = 0, 1
+# Head room in percent that no plan leaves: the search goes on to the smallest.
+NO_LIMIT = 100.0
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -75,6 +78,7 @@ def fix(
     head_room: float,
     candidates: int,
     vary: tuple[str, ...],
+    cheapest: bool,
     plan: Path | None,
     **options: Any,
 ) -> int:
@@ -83,14 +87,17 @@ def fix(
     Every plan is simulated before it is shown. The exit code is 0 if one fits, 1 if none does, 2 without an answer.
     """
     simulation = SimulationOptions.taken_from(options)
-    asked = Asked.taken_from(options, head_room=head_room, budget=candidates, others=bool(vary or plan))
+    asked = Asked.taken_from(options, head_room=head_room, budget=candidates, others=bool(vary or plan or cheapest))
     to, output = Destinations(**options, save=plan), Output()
     to.check()
     command = script_command(words, is_module=is_module)
     if asked is not None:
         return answer_sweep(asked, command, simulation, to, output)
     variants = variants_of(command.args, vary)
-    found = _answer(command, simulation, Effect(allowed), head_room, candidates, variants, output)
+    room = NO_LIMIT if cheapest else head_room
+    found = _answer(command, simulation, Effect(allowed), room, candidates, variants, output)
+    if cheapest:
+        return answer_cheapest(found, command, simulation, head_room, to, output)
     _publish(found, to, output)
     return A_PLAN_FITS if found.best else NONE_FITS
 

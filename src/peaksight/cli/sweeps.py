@@ -25,6 +25,7 @@ from peaksight.virtual_gpu.garbage import collect_rarely
 _OPTIONS = (
     click.option("--sweep", metavar="FLAG=VALUES", help="Show what SCRIPT needs at each value, as in batch=2,4,6,8."),
     click.option("--max-batch", metavar="FLAG", help="Find the largest batch that fits by this flag of SCRIPT."),
+    click.option("--cheapest", is_flag=True, help="Find the smallest card on which SCRIPT fits, by a plan if need be."),
 )
 
 
@@ -54,8 +55,8 @@ class Asked:
         sweep, max_batch = options.pop("sweep"), options.pop("max_batch")
         if bool(sweep) + bool(max_batch) + others > 1 and (sweep or max_batch):
             raise UsageError(
-                "Can't answer two questions at once: --sweep and --max-batch each stand alone, without --vary and "
-                "--apply. Ask one after the other.",
+                "Can't answer two questions at once: --sweep, --max-batch and --cheapest each stand alone, without "
+                "--apply, and the first two without --vary. Ask one after the other.",
                 slug="two-questions",
             )
         if not sweep and not max_batch:
@@ -96,7 +97,7 @@ def answer_sweep(
         best=rows.get(best) if best is not None else None,
         seconds=time.perf_counter() - started,
     )
-    _publish(found, to, output)
+    publish_sweep(found, to, output)
     return 0 if any(row.tried.fits for row in found.rows) else 1
 
 
@@ -109,7 +110,8 @@ def _run(sweep: Sweep, asked: Asked) -> str | None:
     return None if largest is None else str(largest)
 
 
-def _publish(found: SweepReport, to: Destinations, output: Output) -> None:
+def publish_sweep(found: SweepReport, to: Destinations, output: Output) -> None:
+    """Print `found`, unless its JSON takes stdout, and write the file asked for."""
     text = sweep_to_json(found)
     if to.json == STDOUT:
         output.print(text)

@@ -21,6 +21,8 @@ def render_sweep(found: SweepReport, console: Console) -> None:
 
 
 def _answer(found: SweepReport) -> tuple[str, str]:
+    if found.asked == "cheapest":
+        return _card(found)
     card = next((f"{format_bytes(row.limit_bytes)} of {row.gpu}" for row in found.rows), "card")
     if found.best is None:
         return f"None of the tried values of {found.flag} fits the {card} (predicted).", "bold red"
@@ -29,12 +31,20 @@ def _answer(found: SweepReport) -> tuple[str, str]:
     return f"{which} the {card}: {found.flag} {found.best.value}, with {size} reserved (predicted).", "bold green"
 
 
+def _card(found: SweepReport) -> tuple[str, str]:
+    if found.best is None:
+        return "On no card of the table a plan fits (predicted).", "bold red"
+    size, title = format_bytes(found.best.tried.outcome.reserved_bytes), found.best.tried.candidate.title
+    return f"The smallest card: {found.best.value}, {title}, with {size} reserved (predicted).", "bold green"
+
+
 def _table(found: SweepReport) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 1), header_style="dim")
-    for title in (found.flag, "reserved", "allocated", "time a step", "samples", "time a sample", "fits"):
+    first = ["plan"] if found.asked == "cheapest" else []
+    for title in (*first, found.flag, "reserved", "allocated", "time a step", "samples", "time a sample", "fits"):
         table.add_column(title)
     for row in found.rows:
-        table.add_row(*_row(row))
+        table.add_row(*([row.tried.candidate.title] if found.asked == "cheapest" else []), *_row(row))
     return table
 
 
