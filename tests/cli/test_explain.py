@@ -6,6 +6,7 @@ import pytest
 
 from peaksight.diagnosis.catalog import all_texts, every_rule, title_of
 from peaksight.diagnosis.kinds import RULE_OF_KIND
+from peaksight.planning.texts import all_fix_texts
 from tests.golden_files import compare_golden
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -49,3 +50,16 @@ def test_a_cause_that_read_names_leads_to_its_rule(peaksight):
 def test_the_page_of_rules_is_up_to_date():
     """docs/rules.md is what `peaksight explain --markdown` prints."""
     compare_golden(all_texts() + "\n", "rules.md", golden=DOCS)
+
+
+def test_the_page_of_fixes_is_up_to_date():
+    """docs/fixes.md is what `peaksight explain --markdown fixes` prints."""
+    compare_golden(all_fix_texts() + "\n", "fixes.md", golden=DOCS)
+
+
+def test_a_fix(peaksight):
+    """Its class and its text."""
+    done = peaksight("explain", "optimizer-in-backward")
+
+    assert "Class: rounding" in done.stdout
+    assert "no clipping" in done.stdout

@@ -29,7 +29,7 @@ def _propose(situation: Situation) -> Iterator[Proposal]:
 
 FIX = FixKind(
     slug=_SLUG,
-    title=_TITLE,
+    title="fused attention",
     effect=Effect.NOISE,
     text=(
         "A model of transformers is switched to torch's scaled_dot_product_attention, whose fused kernels save nothing "

@@ -20,7 +20,7 @@ def _propose(situation: Situation) -> Iterator[Proposal]:
 
 FIX = FixKind(
     slug=_SLUG,
-    title=_TITLE,
+    title="no cache of keys and values in training",
     effect=Effect.ROUNDING,
     text=(
         "Models of transformers keep the keys and values of every layer for generation, in training too, where nothing "
