@@ -87,3 +87,19 @@ def test_gradients_that_are_clipped():
             changes=IN_BACKWARD,
             after_backward=lambda model: nn.utils.clip_grad_norm_(model.parameters(), 1.0),
         )
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_scaled_loss(enabled):
+    """A scaler that is not enabled changes nothing."""
+    model = Tied()
+    scaler = torch.amp.GradScaler("cpu", enabled=enabled)
+    with Patches() as patches:
+        apply_changes(IN_BACKWARD, patches)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        scaler.scale(model(torch.zeros(2, 3, dtype=torch.long)).mean()).backward()
+        if enabled:
+            with pytest.raises(UnsupportedError, match="GradScaler"):
+                scaler.step(optimizer)
+        else:
+            scaler.step(optimizer)

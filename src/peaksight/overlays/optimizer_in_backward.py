@@ -1,5 +1,6 @@
 """Each parameter is updated as soon as its gradient is complete, which is freed then."""
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -36,7 +37,8 @@ def apply(patches: Patches, note: Callable[[], None]) -> None:
     patches.callback(register_optimizer_step_post_hook(stepping.ended).remove)
     for name in _CLIPPING:
         patches.set_wherever_imported(name, _refused(name), of=nn.utils.clip_grad, also_as=name)
-    patches.set(torch.amp.GradScaler, "step", _refused("GradScaler.step"))
+    step: Any = torch.amp.GradScaler.step
+    patches.set(torch.amp.GradScaler, "step", _without_scale(step))
 
 
 def _refused(name: str) -> Callable[..., Any]:
@@ -44,6 +46,17 @@ def _refused(name: str) -> Callable[..., Any]:
         raise _unsupported(f"the script calls {name}, for which all gradients have to be there")
 
     return refuse
+
+
+def _without_scale(step: Callable) -> Callable[..., Any]:
+    """The step of a scaler that is not enabled is that of the optimizer."""
+    refuse = _refused("GradScaler.step")
+
+    @functools.wraps(step)
+    def stepped(scaler: torch.amp.GradScaler, *args: Any, **kwargs: Any) -> Any:
+        return (refuse if scaler.is_enabled() else step)(scaler, *args, **kwargs)
+
+    return stepped
 
 
 class _Stepping:
