@@ -3,9 +3,11 @@
 from peaksight.planning.fixes import (
     allocator_settings,
     autocast,
+    bucket_views,
     checkpointing,
     chunked_cross_entropy,
     fused_attention,
+    low_precision_state,
     micro_batches,
     no_kv_cache,
     optimizer_implementation,
@@ -23,8 +25,10 @@ FIXES: tuple[FixKind, ...] = (
     autocast.FIX,
     fused_attention.FIX,
     no_kv_cache.FIX,
+    bucket_views.FIX,
     checkpointing.FIX,
     micro_batches.FIX,
     own_flags.FIX,
+    low_precision_state.FIX,
     saved_on_host.FIX,
 )

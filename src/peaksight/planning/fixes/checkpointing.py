@@ -30,8 +30,10 @@ def _propose(situation: Situation) -> Iterator[Proposal]:
         return
     for count in _counts(blocks, situation.excess_bytes):
         yield _candidate(tuple(blocks)[:count], len(blocks))
+    inside = tuple(f"{path}." for path in blocks)
+    saved_by = {a.saved_by for a in situation.saved if a.module.startswith(inside)}
     for group, node in _SAVED_BY.items():
-        if any(node.search(a.saved_by) for a in situation.saved):
+        if any(node.search(each) for each in saved_by):
             yield _candidate(tuple(blocks), len(blocks), save=(group,))
     yield from _of_parts(situation, blocks)
 
@@ -52,7 +54,7 @@ def _worth_it(situation: Situation, blocks: dict[str, int]) -> dict[str, int]:
 def _of_parts(situation: Situation, blocks: Mapping[str, int]) -> Iterator[Proposal]:
     """Only the one child of every block that holds the most, as its MLP: less is computed again."""
     name, parts = largest_part(situation, blocks)
-    if _worth_it(situation, parts) and sum(parts.values()) < _MOST * sum(blocks.values()):
+    if len(parts) == len(blocks) and _worth_it(situation, parts) and sum(parts.values()) < _MOST * sum(blocks.values()):
         change = Change(kind=_SLUG, parameters={"modules": list(parts)})
         yield Candidate(
             kinds=(_SLUG,),
