@@ -31,7 +31,7 @@ def _propose(situation: Situation) -> Iterator[Proposal]:
     for count in _counts(blocks, situation.excess_bytes):
         yield _candidate(tuple(blocks)[:count], len(blocks))
     inside = tuple(f"{path}." for path in blocks)
-    saved_by = {a.saved_by for a in situation.saved if a.module.startswith(inside)}
+    saved_by = {a.saved_by for a in situation.saved if f"{a.module}.".startswith(inside)}
     for group, node in _SAVED_BY.items():
         if any(node.search(each) for each in saved_by):
             yield _candidate(tuple(blocks), len(blocks), save=(group,))
