@@ -22,44 +22,56 @@ _ROUTERS = re.compile(r"aux_loss|load_balanc|router_logits")
 _AVERAGES = re.compile(r"(^|_)ema(_|$)|averagedmodel|model_?ema")
 
 
+# What to write by hand, for each part of a batch.
+_MEANS = "(loss * len(part) / len(batch)).backward()"
+_COUNTED = "(loss.sum() / labels_in_the_batch).backward()"
+
+
 @dataclass(frozen=True, slots=True)
 class Hazard:
-    """Why parts of a batch do not train as the batch does: `effect` is the most that it changes."""
+    """Why parts of a batch do not train as the batch does: `effect` is the most that it changes.
+
+    `backward` is how to call it by hand for each part, empty where no such line does.
+    """
 
     why: str
-    effect: Effect
+    effect: Effect = Effect.NOISE
+    backward: str = _MEANS
+
+
+_COMPARES = Hazard("its loss compares the samples of a batch with each other", Effect.MODEL, "")
+_COUNTS = Hazard(
+    "its loss is a mean over as many positions as have a label, which differ from sample to sample: a mean of such "
+    "means is another one",
+    Effect.MODEL,
+    _COUNTED,
+)
+_IGNORES = Hazard("its loss leaves out some targets (ignore_index)", Effect.MODEL, _COUNTED)
+_SUMS = Hazard("its loss is a sum over the batch", Effect.MODEL, "loss.backward()")
 
 
 def hazards_of(situation: Situation) -> tuple[Hazard, ...]:
     """Those of any way to pass a batch in parts."""
     text = text_of_script(situation)
-    return tuple(
-        Hazard(why, effect)
-        for holds, why, effect in (
-            (_has(situation, "batch_norm"), "BatchNorm takes its statistics from each part of the batch", Effect.NOISE),
-            (_has(situation, "dropout"), "dropout draws other masks for parts of a batch", Effect.NOISE),
-            (text.names(_ROUTERS), "the balance of experts is judged in each part of the batch", Effect.NOISE),
-            (_compares_samples(situation, text), "its loss compares the samples of a batch with each other",
-             Effect.MODEL),
-            (_counts_labels(situation), "its loss is a mean over as many positions as have a label, which differ from "
-             "sample to sample: a mean of such means is another one", Effect.MODEL),
-        )
-        if holds
-    )  # fmt: skip
+    holding = (
+        (_has(situation, "batch_norm"), Hazard("BatchNorm takes its statistics from each part of the batch")),
+        (_has(situation, "dropout"), Hazard("dropout draws other masks for parts of a batch")),
+        (text.names(_ROUTERS), Hazard("the balance of experts is judged in each part of the batch")),
+        (_compares_samples(situation, text), _COMPARES),
+        (_counts_labels(situation), _COUNTS),
+    )
+    return tuple(hazard for holds, hazard in holding if holds)
 
 
 def hazards_of_scaling(situation: Situation) -> tuple[Hazard, ...]:
     """Those of a loss that is scaled from outside, beside `hazards_of`."""
     text = text_of_script(situation)
-    return tuple(
-        Hazard(why, Effect.MODEL)
-        for holds, why in (
-            (text.sums_its_loss, "its loss is a sum over the batch"),
-            (text.names(_AVERAGES), "it averages weights with every batch that it reads"),
-            (text.names(re.compile("ignore_index")), "its loss leaves out some targets (ignore_index)"),
-        )
-        if holds
+    holding = (
+        (text.sums_its_loss, _SUMS),
+        (text.names(_AVERAGES), Hazard("it averages weights with every batch that it reads", Effect.MODEL, _MEANS)),
+        (text.names(re.compile("ignore_index")), _IGNORES),
     )
+    return tuple(hazard for holds, hazard in holding if holds)
 
 
 def worst_hazard(hazards: tuple[Hazard, ...]) -> Effect:

@@ -10,6 +10,8 @@ from pathlib import Path
 from peaksight.planning.situation import Situation
 
 Loop = ast.For | ast.AsyncFor
+# What goes through all of its first argument.
+_GO_THROUGH = {"enumerate", "tqdm", "track"}
 
 
 @dataclass(frozen=True)
@@ -69,8 +71,16 @@ def ends_early(loop: Loop) -> bool:
     """Whether `loop` may be left before what it goes through is at its end, or counts along to something else."""
     if any(isinstance(node, ast.Break | ast.Return) for each in loop.body for node in ast.walk(each)):
         return True
-    called = {_name(node.func) for node in ast.walk(loop.iter) if isinstance(node, ast.Call)}
-    return not called <= {"enumerate", "tqdm", "track"}
+    return not _reads_all(loop.iter)
+
+
+def _reads_all(iterable: ast.expr) -> bool:
+    """Whether it goes through a variable, or a DataLoader that is made there, to its end."""
+    while isinstance(iterable, ast.Call) and _name(iterable.func) != "DataLoader":
+        if _name(iterable.func) not in _GO_THROUGH or not iterable.args:
+            return False
+        iterable = iterable.args[0]
+    return True
 
 
 @lru_cache(maxsize=8)

@@ -32,6 +32,8 @@ def test_a_loss_that_is_a_sum(source, expected):
     [
         ("for x, y in loader:\n    step(x, y)", False),
         ("for i, batch in enumerate(tqdm(loader)):\n    step(batch)", False),
+        ("for i, batch in enumerate(DataLoader(Images(), batch_size=4)):\n    step(batch)", False),
+        ("for batch in head(loader, 10):\n    step(batch)", True),
         ("for i, batch in zip(range(100), loader):\n    step(batch)", True),
         ("for i, batch in enumerate(loader):\n    if i == 100:\n        break", True),
         ("for batch in islice(loader, 100):\n    step(batch)", True),

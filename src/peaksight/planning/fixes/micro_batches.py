@@ -44,7 +44,7 @@ def _propose(situation: Situation) -> Iterator[Proposal]:
         hazards += hazards_of_scaling(situation)
     why = _why_not(situation, text, loading, way, hazards)
     if why:
-        yield _not_applied(why, _advice(way))
+        yield _not_applied(why, _advice(way, hazards))
         return
     yield from (_candidate(way, parts, hazards) for parts in _PARTS if loading.batch_size % parts == 0)
 
@@ -103,17 +103,24 @@ def _candidate(way: _Way, parts: int, hazards: tuple[Hazard, ...]) -> Candidate:
     )
 
 
-_ADVICE = """\
--    loss.backward()
--    optimizer.step()
--    optimizer.zero_grad()
-+    (loss * len(part) / len(batch)).backward()  # for each part of the batch, if its loss is a mean over samples
-+    optimizer.step()  # after the last part
-+    optimizer.zero_grad()"""
-
-
-def _advice(way: _Way) -> str:
-    return _ADVICE if way.kind in (_SLUG, "accelerate-accumulation") else ""
+def _advice(way: _Way, hazards: tuple[Hazard, ...]) -> str:
+    """What to write by hand instead, in a loop that the script has itself."""
+    worst = next((hazard for hazard in hazards if hazard.effect is Effect.MODEL), None)
+    if worst is not None and not worst.backward:
+        return "GradCache has such gradients in parts: all representations first, then those of each part again"
+    if way.kind not in (_SLUG, "accelerate-accumulation"):
+        return ""
+    backward = worst.backward if worst else Hazard("").backward
+    return "\n".join(
+        (
+            "-    loss.backward()",
+            "-    optimizer.step()",
+            "-    optimizer.zero_grad()",
+            f"+    {backward}  # for each part of the batch",
+            "+    optimizer.step()  # after the last part",
+            "+    optimizer.zero_grad()",
+        )
+    )
 
 
 def _not_applied(why: str, advice: str) -> NotApplied:

@@ -1,0 +1,69 @@
+"""`fix --sweep`, `--vary`: GIVEN a script with a flag WHEN other values are asked for THEN each is simulated."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.torch
+
+SCRIPT = """
+import argparse
+import torch
+from torch import nn
+parser = argparse.ArgumentParser()
+parser.add_argument("--batch", type=int, default=8)
+parser.add_argument("--accum", type=int, default=1)
+args = parser.parse_args()
+model = nn.Sequential(nn.Linear(64, 4096), nn.ReLU(), nn.Linear(4096, 64)).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(4 * args.accum):
+    model(torch.randn(args.batch * 1024, 64, device="cuda")).square().mean().backward()
+    if (step + 1) % args.accum == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+
+
+def fix(tmp_path, *words):
+    """Of the script on a small card."""
+    (tmp_path / "train.py").write_text(SCRIPT)
+    command = [sys.executable, "-m", "peaksight", "fix", "--gpu", "t4", "--memory", "1GiB", *words, "train.py"]
+    return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
+
+
+def test_a_sweep(tmp_path):
+    """A row for each value; the exit code says that one fits."""
+    done = fix(tmp_path, "--sweep", "batch=2,80", "--json", "-")
+
+    found = json.loads(done.stdout)
+    assert [(row["value"], row["tried"]["fits"]) for row in found["rows"]] == [("2", True), ("80", False)]
+    assert [row["tried"]["outcome"]["samples"] for row in found["rows"]] == [2048, 81920]
+    assert found["best"]["value"] == "2"
+    assert done.returncode == 0
+
+
+def test_flags_with_the_same_samples(tmp_path):
+    """One that changes what a step sees is no plan, however small."""
+    done = fix(tmp_path, "--memory", "500MiB", "--candidates", "1", "--vary", "--batch 4,4 --accum 2,1", "--json", "-")
+
+    tried = {each["candidate"]["title"]: each for each in json.loads(done.stdout)["tried"]}
+    assert tried["--batch 4 --accum 2"]["fits"]
+    assert tried["--batch 4 --accum 1"]["verdict"] == "a step would see 4096 samples in place of 8192"
+
+
+def test_a_flag_that_the_script_does_not_have(tmp_path):
+    """One sentence, with what the script said."""
+    done = fix(tmp_path, "--sweep", "bach=2")
+
+    assert done.returncode == 2
+    assert "The script does not take --bach 2: unrecognized arguments: --bach 2." in done.stderr
+
+
+def test_two_questions(tmp_path):
+    """Are asked one after the other."""
+    done = fix(tmp_path, "--sweep", "batch=2", "--max-batch", "--batch")
+
+    assert done.returncode == 2
+    assert "Can't answer two questions at once" in done.stderr
