@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from peaksight.overlays.apply import apply_changes
 from peaksight.overlays.patches import Patches
@@ -76,3 +77,19 @@ def test_the_module_is_reached():
 def test_what_stays_as_it_is(options):
     """Smoothed targets and weighted classes."""
     assert not loss_and_gradient(torch.randn(8, 5), torch.randint(5, (8,)), changes=CHUNKED, **options)[2]
+
+
+def test_chunks_are_not_cut_again():
+    """A mode such as `torch.device` finds the function by its name, which is that of the chunked one."""
+    sizes = []
+
+    class Sizes(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            if func is torch.ops.aten._log_softmax.default:
+                sizes.append(len(args[0]))
+            return func(*args, **(kwargs or {}))
+
+    with torch.device("cpu"), Sizes():
+        loss_and_gradient(torch.randn(32, 5), torch.randint(5, (32,)), changes=CHUNKED)
+
+    assert sizes == [8, 8, 8, 8]

@@ -53,7 +53,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
     ) -> torch.Tensor:
         parts = [
             _cross_entropy(rows, labels, ignore_index=ignore_index, reduction="sum")
-            for rows, labels in _chunked(logits, target, chunks)
+            for rows, labels in _chunked(logits.detach(), target, chunks)  # a mode of torch comes back here with them
         ]
         count = (target != ignore_index).sum()
         ctx.save_for_backward(logits, target, count)
