@@ -14,6 +14,7 @@ from peaksight.planning.fixes import (
     optimizer_in_backward,
     own_flags,
     saved_on_host,
+    smaller_inputs,
 )
 from peaksight.planning.kind import FixKind
 
@@ -31,4 +32,5 @@ FIXES: tuple[FixKind, ...] = (
     own_flags.FIX,
     low_precision_state.FIX,
     saved_on_host.FIX,
+    smaller_inputs.FIX,
 )
