@@ -78,6 +78,10 @@ controls: .venv/dev  ## Verify pairs of scripts whose verdict is known; writes d
 causes: .venv/dev  ## Compare the first finding with the known cause of each script in tests/scripts; writes docs/causes.md
 	$(BIN)/python -m benchmarks.causes $(ARGS)
 
+.PHONY: plans
+plans: .venv/dev  ## Compare plans of `fix` with what a GPU measured; writes docs/plans.md
+	$(BIN)/python -m benchmarks.plans.page
+
 .PHONY: times
 times: .venv/dev  ## Compare the predicted time of steps with what a GPU took; writes docs/times.md
 	$(BIN)/python -m benchmarks.times $(ARGS)
