@@ -67,7 +67,13 @@ NO_LIMIT = 100.0
     help="Flags of SCRIPT to try with other values, as in '--batch 8,4,2 --accum 1,2,4'; a step sees as many samples.",
 )
 @sweep_options
-@click.option("--apply", "plan", type=FILE, metavar="FILE", help="Write the plan that fits, for `run --plan FILE`.")
+@click.option(
+    "--apply",
+    "plan",
+    type=FILE,
+    metavar="FILE",
+    help="Write the plan that fits, for `run --plan FILE`, and beside it FILE.diff.",
+)
 @json_options
 @click.option("-m", "is_module", is_flag=True, help="SCRIPT is a module, as in `python -m`.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
@@ -88,7 +94,7 @@ def fix(
     """
     simulation = SimulationOptions.taken_from(options)
     asked = Asked.taken_from(options, head_room=head_room, budget=candidates, others=bool(vary or plan or cheapest))
-    to, output = Destinations(**options, save=plan), Output()
+    to, output = Destinations(**options, save=plan, diff=plan.with_suffix(".diff") if plan else None), Output()
     to.check()
     command = script_command(words, is_module=is_module)
     if asked is not None:
@@ -172,6 +178,8 @@ def _publish(found: FixReport, to: Destinations, output: Output) -> None:
     plan = found.plan
     if to.save and plan is not None:
         write_file(to.save, lambda path: write_plan(path, plan), output)
+    if to.diff and found.diff:
+        write_file(to.diff, lambda path: path.write_bytes(found.diff.encode()), output)
     text = fix_to_json(found)
     if to.json == STDOUT:
         output.print(text)

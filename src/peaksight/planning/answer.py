@@ -13,6 +13,7 @@ from peaksight.planning.kind import Proposal
 from peaksight.planning.risks import risks_of
 from peaksight.planning.search import Search, Simulate
 from peaksight.planning.situation import Situation
+from peaksight.planning.writing import written
 from peaksight.records.plan import Expectation, Plan, is_as_strict
 from peaksight.records.plan_file import digest_of_script
 from peaksight.records.proposals import Candidate, FixReport, NotApplied, Outcome, Part, Tried
@@ -50,6 +51,7 @@ def answer(question: Question) -> FixReport:
         search.run([each for each in proposals if isinstance(each, Candidate)])
     fitting = [original] if original.fits else search.fitting
     best = fitting[0] if fitting else None
+    by_hand, diff = written(situation, best.candidate if best else NOTHING)
     return FixReport(
         argv=situation.command.argv,
         gpu=situation.room.card.name,
@@ -68,6 +70,8 @@ def answer(question: Question) -> FixReport:
         risks=risks_of(situation, best.outcome if best else question.original),
         plan=plan_of(question, best) if best else None,
         seconds=time.perf_counter() - started,
+        written=by_hand,
+        diff=diff,
     )
 
 

@@ -106,13 +106,27 @@ class Risk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """How a person makes a change in the script: in `words`, and `at` which lines (`train.py:27`) if they are known.
+
+    `in_diff` says that the diff of the answer makes it.
+    """
+
+    kind: str
+    words: str
+    at: str = ""
+    in_diff: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FixReport:
     """The answer of `fix`.
 
     `limit_bytes` is what the reserved memory of a plan may come to: `usable_bytes` less the head room. `original` is
     the run as it is. `best` is None where no plan fits; `smallest` is then the plan that came nearest. `runners_up`
     fit too, the fastest first; `next_plans` are for when the head room proves too small. `tried` has all that was
-    simulated, `not_applied` what was not tried. `allowed` is the most that a plan may change.
+    simulated, `not_applied` what was not tried. `allowed` is the most that a plan may change. `written` is how a person
+    makes the changes of the best plan, `diff` the unified diff of those that are arguments of a call in the script.
     """
 
     schema: str = FIX_SCHEMA
@@ -133,3 +147,5 @@ class FixReport:
     risks: tuple[Risk, ...]
     plan: Plan | None
     seconds: float
+    written: tuple[Written, ...] = ()
+    diff: str = ""

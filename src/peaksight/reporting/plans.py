@@ -6,7 +6,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from peaksight.records.proposals import FixReport, NotApplied, Outcome, Part, Risk, Tried
+from peaksight.records.proposals import FixReport, NotApplied, Outcome, Part, Risk, Tried, Written
 from peaksight.units import format_bytes
 
 MAX_WIDTH = 120
@@ -61,6 +61,8 @@ def _sections(found: FixReport) -> Iterator[tuple[str, RenderableType]]:
     plans = [each for each in (found.best, *found.runners_up) if each]
     if plans and not found.original.fits:
         yield "Plans that fit (predicted)", _plans(found, plans)
+    if found.written:
+        yield "Written into the script", _written(found.written)
     if found.next_plans:
         yield "Should the head room prove too small", _plans(found, found.next_plans)
     if found.parts:
@@ -126,6 +128,13 @@ def _not_applied(fixes: Iterable[NotApplied]) -> RenderableType:
     table = _table(2)
     for each in fixes:
         table.add_row(each.title, Group(each.why, Text(each.advice, style="dim")) if each.advice else each.why)
+    return table
+
+
+def _written(changes: Iterable[Written]) -> Table:
+    table = _table(2)
+    for each in changes:
+        table.add_row(each.at or each.kind, each.words)
     return table
 
 

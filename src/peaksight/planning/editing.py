@@ -1,0 +1,117 @@
+"""Keyword arguments of calls in a script, changed in its text; everything else in it stays, character by character."""
+
+import difflib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider, QualifiedNameProvider
+
+# From the text of an argument, None where the call has none, to that it gets, None to leave it out.
+Edit = Callable[[str | None], str | None]
+
+_NO_NEWLINE = "\n\\ No newline at end of file\n"
+_NO_SPACE = cst.SimpleWhitespace("")
+
+
+class CannotEditError(ValueError):
+    """The argument is not written so that it can be changed in place."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallEdit:
+    """Calls of one of `names` (`torch.optim.AdamW`, whatever the script imports it as) get `arguments`."""
+
+    names: Collection[str]
+    arguments: Mapping[str, Edit]
+
+
+def edited(source: bytes, edit: CallEdit) -> tuple[bytes, list[int]]:
+    """`source` with all such calls changed, and the lines on which these begin; as it was where one cannot be changed.
+
+    A call with `**` in it cannot: what it has there is not known.
+    """
+    try:
+        source.decode()  # a diff is in UTF-8
+        wrapper = MetadataWrapper(cst.parse_module(source))
+        editor = _Editor(edit)
+        changed = wrapper.visit(editor)
+    except (cst.ParserSyntaxError, CannotEditError, UnicodeDecodeError):
+        return source, []
+    return changed.bytes, editor.lines
+
+
+def unified_diff(before: bytes, after: bytes, name: str) -> str:
+    """From `before` to `after` for the file `name`, as `patch -p1` takes it; empty where they are the same."""
+    if before == after:
+        return ""
+    old, new = (text.decode().splitlines(keepends=True) for text in (before, after))
+    found = difflib.unified_diff(old, new, fromfile=f"a/{name}", tofile=f"b/{name}")
+    return "".join(line if line.endswith("\n") else line + _NO_NEWLINE for line in found)
+
+
+class _Editor(cst.CSTTransformer):
+    METADATA_DEPENDENCIES = (QualifiedNameProvider, PositionProvider)
+
+    def __init__(self, edit: CallEdit) -> None:
+        super().__init__()
+        self._edit = edit
+        self.lines: list[int] = []
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
+        names = {each.name for each in self.get_metadata(QualifiedNameProvider, original_node, frozenset())}
+        if names.isdisjoint(self._edit.names):
+            return updated_node
+        if any(arg.star == "**" for arg in updated_node.args):
+            raise CannotEditError
+        self.lines.append(self.get_metadata(PositionProvider, original_node).start.line)
+        for name, edit in self._edit.arguments.items():
+            updated_node = _with_argument(updated_node, name, edit)
+        return updated_node
+
+
+def _with_argument(call: cst.Call, name: str, edit: Edit) -> cst.Call:
+    given = next((arg for arg in call.args if arg.keyword and arg.keyword.value == name), None)
+    text = edit(cst.Module([]).code_for_node(given.value) if given else None)
+    if text is None:
+        return call.with_changes(args=[arg for arg in call.args if arg is not given])
+    value = cst.parse_expression(text)
+    if given:
+        return call.with_changes(args=[arg.with_changes(value=value) if arg is given else arg for arg in call.args])
+    equal = cst.AssignEqual(whitespace_before=_NO_SPACE, whitespace_after=_NO_SPACE)
+    return _appended(call, cst.Arg(value=value, keyword=cst.Name(name), equal=equal))
+
+
+def _appended(call: cst.Call, new: cst.Arg) -> cst.Call:
+    """`call` with `new` at its end: on a line of its own where its arguments are, with a comma where the last has."""
+    if not call.args:
+        return call.with_changes(args=[new])
+    *others, last = call.args
+    before = _plain(others[-1].comma.whitespace_after if others else call.whitespace_before_args)  # type: ignore[union-attr]
+    if isinstance(last.comma, cst.Comma):
+        after = last.comma.whitespace_after
+        new = new.with_changes(comma=last.comma.with_changes(whitespace_after=_plain(after)))
+        before = _with_comment_of(before, after)
+    else:
+        new = new.with_changes(whitespace_after_arg=_plain(last.whitespace_after_arg))
+        before = _with_comment_of(before, last.whitespace_after_arg)
+    if isinstance(before, cst.SimpleWhitespace):
+        before = cst.SimpleWhitespace(" ")
+    last = last.with_changes(comma=cst.Comma(whitespace_after=before), whitespace_after_arg=_NO_SPACE)
+    return call.with_changes(args=[*others, last, new])
+
+
+def _plain(space: cst.BaseParenthesizableWhitespace) -> cst.BaseParenthesizableWhitespace:
+    """Without comments and empty lines."""
+    if isinstance(space, cst.ParenthesizedWhitespace):
+        newline = space.first_line.newline
+        return space.with_changes(first_line=cst.TrailingWhitespace(newline=newline), empty_lines=[])
+    return space
+
+
+def _with_comment_of(
+    space: cst.BaseParenthesizableWhitespace, other: cst.BaseParenthesizableWhitespace
+) -> cst.BaseParenthesizableWhitespace:
+    if isinstance(space, cst.ParenthesizedWhitespace) and isinstance(other, cst.ParenthesizedWhitespace):
+        return space.with_changes(first_line=other.first_line)
+    return space

@@ -1,0 +1,165 @@
+"""How a person writes the changes of a plan into the script."""
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from peaksight.planning.situation import Situation
+from peaksight.records.plan import Change
+from peaksight.records.proposals import Candidate, Written
+
+if TYPE_CHECKING:
+    from peaksight.planning.editing import CallEdit
+
+Parameters = Mapping[str, Any]
+_TRAINING_ARGUMENTS = ("transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments")
+_DDP = ("torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.distributed.DistributedDataParallel")
+_NAME = re.compile(r"[A-Za-z_][\w.]*")
+
+
+def written(situation: Situation, candidate: Candidate) -> tuple[tuple[Written, ...], str]:
+    """Each change of `candidate` in words, and a unified diff of the script with those that are arguments of a call.
+
+    The diff is for `patch -p1` in the folder of the script, and empty where no change can be made so.
+    """
+    from peaksight.planning.editing import edited, unified_diff  # few runs need its library
+
+    script = Path(situation.command.target)
+    source = before = script.read_bytes() if script.is_file() else b""
+    found = []
+    for change in candidate.changes:
+        edit = _edit_of(change, situation)
+        lines = edited(before, edit)[1] if edit else []  # as the person's file has them
+        source = edited(source, edit)[0] if edit else source
+        at = ", ".join(f"{script.name}:{line}" for line in lines)
+        found.append(Written(kind=change.kind, words=WORDS[change.kind](change.parameters), at=at, in_diff=bool(lines)))
+    if candidate.arguments is not None:
+        words = f"the script's arguments: {shlex.join(candidate.arguments)}"
+        found.append(Written(kind="own-flags", words=words))
+    return tuple(found), unified_diff(before, source, script.name)
+
+
+def _edit_of(change: Change, situation: Situation) -> "CallEdit | None":
+    from peaksight.planning.editing import CallEdit
+
+    parameters = change.parameters
+    match change.kind:
+        case "optimizer-implementation":
+            kinds = {row.kind for row in situation.optimizers}
+            names = {f"torch.optim.{kind}" for kind in kinds} | {f"torch.optim.{k.lower()}.{k}" for k in kinds}
+            return CallEdit(names=names, arguments=_IMPLEMENTATIONS[parameters["implementation"]])
+        case "bucket-views":
+            return CallEdit(names=_DDP, arguments={"gradient_as_bucket_view": _set("True")})
+        case "training-arguments":
+            return CallEdit(names=_TRAINING_ARGUMENTS, arguments=_accumulating(parameters["parts"]))
+    return None
+
+
+def _set(value: str) -> Callable[[str | None], str]:
+    return lambda given: value
+
+
+def _left_out(given: str | None) -> None:
+    return None
+
+
+_IMPLEMENTATIONS = {
+    "fused": {"foreach": _left_out, "fused": _set("True")},
+    "foreach": {"fused": _left_out, "foreach": _set("True")},
+    "for-loop": {"fused": _left_out, "foreach": _set("False")},
+}
+
+
+def _accumulating(parts: int) -> dict[str, Callable[[str | None], str]]:
+    from peaksight.planning.editing import CannotEditError
+
+    def divided(given: str | None) -> str:
+        if given and given.isdecimal() and int(given) % parts == 0:
+            return str(int(given) // parts)
+        if given and _NAME.fullmatch(given):
+            return f"{given} // {parts}"
+        raise CannotEditError
+
+    def multiplied(given: str | None) -> str:
+        if given is None or given.isdecimal():
+            return str(int(given or 1) * parts)
+        if _NAME.fullmatch(given):
+            return f"{given} * {parts}"
+        raise CannotEditError
+
+    return {"per_device_train_batch_size": divided, "gradient_accumulation_steps": multiplied}
+
+
+@dataclass(frozen=True)
+class _Accumulation:
+    """Words for smaller batches: what is divided, and what is multiplied."""
+
+    divided: str
+    multiplied: str
+
+    def __call__(self, parameters: Parameters) -> str:
+        parts = parameters["parts"]
+        return f"{self.divided} divided by {parts}, and {self.multiplied} multiplied by {parts}"
+
+
+def _checkpointing(parameters: Parameters) -> str:
+    names = ", ".join(parameters["modules"])
+    kept = "".join(
+        f", with a `context_fn` that keeps the results of {s}" for s in [", ".join(parameters.get("save", ()))] if s
+    )
+    return (
+        f"`torch.utils.checkpoint.checkpoint(module, x, use_reentrant=False)` where {names} are called{kept}; for all "
+        "blocks of a model of transformers `model.gradient_checkpointing_enable()`"
+    )
+
+
+def _implementation(parameters: Parameters) -> str:
+    argument = {"fused": "fused=True", "foreach": "foreach=True", "for-loop": "foreach=False"}[
+        parameters["implementation"]
+    ]
+    also = ', or `optim="adamw_torch_fused"` in TrainingArguments' if argument == "fused=True" else ""
+    return f"`{argument}` for the optimizer's constructor{also}"
+
+
+def _fixed(words: str) -> Callable[[Parameters], str]:
+    return lambda parameters: words
+
+
+# By the kind of the change, as in `overlays.apply.OVERLAYS`.
+WORDS: dict[str, Callable[[Parameters], str]] = {
+    "accelerate-accumulation": _Accumulation(
+        "`batch_size` of the DataLoader", "`gradient_accumulation_steps` of the Accelerator"
+    ),
+    "allocator-settings": lambda parameters: f"`PYTORCH_ALLOC_CONF={parameters['settings']}` in the environment",
+    "autocast": lambda parameters: (
+        f'`with torch.autocast("cuda", dtype=torch.{parameters["dtype"]}):` around the model\'s call and the loss'
+    ),
+    "bucket-views": _fixed("`DistributedDataParallel(..., gradient_as_bucket_view=True)`"),
+    "checkpoint-modules": _checkpointing,
+    "chunked-cross-entropy": _fixed(
+        "the loss over a few rows of the logits at a time in a `torch.autograd.Function` that saves the logits only"
+    ),
+    "fused-attention": lambda parameters: (
+        f'`attn_implementation="{parameters["implementation"]}"` where the model is made'
+    ),
+    "lightning-accumulation": _Accumulation(
+        "`batch_size` of the DataLoader", "`accumulate_grad_batches` of the Trainer"
+    ),
+    "micro-batches": lambda parameters: (
+        f"`batch_size` of the DataLoader divided by {parameters['parts']}, each loss multiplied by its part's share of "
+        f"the samples, and `step()` and `zero_grad()` after every {parameters['parts']} parts only"
+    ),
+    "no-kv-cache": _fixed("`model.config.use_cache = False` before training"),
+    "optimizer-implementation": _implementation,
+    "optimizer-in-backward": _fixed(
+        "an optimizer for each parameter that steps in `parameter.register_post_accumulate_grad_hook` and zeroes its "
+        "gradient there"
+    ),
+    "saved-on-host": _fixed("`with torch.autograd.graph.save_on_cpu(pin_memory=True):` around the model's call"),
+    "training-arguments": _Accumulation(
+        "`per_device_train_batch_size` of TrainingArguments", "its `gradient_accumulation_steps`"
+    ),
+}
