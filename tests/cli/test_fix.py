@@ -54,17 +54,20 @@ def test_a_run_under_the_plan_needs_what_was_predicted(found):
     assert report["peak"]["reserved_bytes"] == outcome["reserved_bytes"]
 
 
-def test_a_script_changed_by_the_diff_needs_what_was_predicted(tmp_path):
-    """The plan and what a person writes are the same run."""
+@pytest.mark.slow
+def test_a_certified_plan_and_its_diff(tmp_path):
+    """The plan keeps its class in real runs of a smaller size; what the diff makes of the script needs as much."""
     script = tmp_path / "train.py"
     script.write_text((SCRIPT.parent / "parameters.py").read_text())
     words = ["--gpu", "t4", "--memory", "1040MiB", "--candidates", "3", "--apply", "plan.json", "--json", "-"]
+    words += ["--certify", "--with", "64", "--steps", "2"]
     answer = json.loads(peaksight(tmp_path, "fix", *words, "train.py").stdout)
 
     subprocess.run(["patch", "-p1", "-i", "plan.diff"], cwd=tmp_path, check=True)
     report = json.loads(peaksight(tmp_path, "run", "--gpu", "t4", "--json", "-", "train.py").stdout)
 
-    assert [(each["at"], each["in_diff"]) for each in answer["written"]] == [("train.py:7", True)]
+    assert answer["certificate"]["verdict"] == "rounding" and answer["certificate"]["changed"][-1] == "64"
+    assert [(each["at"], each["in_diff"]) for each in answer["written"]] == [("train.py:11", True)]
     assert answer["diff"] == (tmp_path / "plan.diff").read_text()
     assert "    lr=1e-3,  # a usual one\n    fused=True,\n)" in script.read_text()
     assert report["peak"]["reserved_bytes"] == answer["best"]["outcome"]["reserved_bytes"]

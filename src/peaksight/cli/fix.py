@@ -1,5 +1,6 @@
 """`peaksight fix`: the fastest plan that fits."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -9,14 +10,15 @@ from typing import Any
 import click
 
 from peaksight.cli.candidates import failed, simulated
+from peaksight.cli.certifying import certify_plan, keeps_its_class
 from peaksight.cli.cheapest import answer_cheapest
 from peaksight.cli.output import Output
 from peaksight.cli.publish import FILE, STDOUT, Destinations, json_options, write_file
 from peaksight.cli.script_words import script_command
 from peaksight.cli.simulation_options import SimulationOptions, simulation_options
-from peaksight.cli.sweeps import Asked, answer_sweep, sweep_options
+from peaksight.cli.sweeps import Asked, answer_sweep, sweep_options, two_questions
 from peaksight.diagnosis.diagnose import explained_report
-from peaksight.errors import ScriptError
+from peaksight.errors import PeaksightError, ScriptError
 from peaksight.planning.answer import Question, answer
 from peaksight.planning.outcomes import outcome_of
 from peaksight.planning.situation import Situation
@@ -74,6 +76,8 @@ NO_LIMIT = 100.0
     metavar="FILE",
     help="Write the plan that fits, for `run --plan FILE`, and beside it FILE.diff.",
 )
+@click.option("--certify", is_flag=True, help="Run SCRIPT with and without the plan that fits, as `verify --plan`.")
+@click.option("--with", "extra", default="", metavar="ARGS", help="Arguments for --certify, as for a smaller size.")
 @json_options
 @click.option("-m", "is_module", is_flag=True, help="SCRIPT is a module, as in `python -m`.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
@@ -86,14 +90,21 @@ def fix(
     vary: tuple[str, ...],
     cheapest: bool,
     plan: Path | None,
+    certify: bool,
+    extra: str,
     **options: Any,
 ) -> int:
     """Search for the fastest plan with which SCRIPT fits, and still trains the same.
 
-    Every plan is simulated before it is shown. The exit code is 0 if one fits, 1 if none does, 2 without an answer.
+    Every plan is simulated before it is shown. The exit code is 0 if one fits, 1 if none does or --certify finds that
+    it changes more than its class, 2 without an answer.
     """
     simulation = SimulationOptions.taken_from(options)
-    asked = Asked.taken_from(options, head_room=head_room, budget=candidates, others=bool(vary or plan or cheapest))
+    asked = Asked.taken_from(
+        options, head_room=head_room, budget=candidates, others=bool(vary or plan or cheapest or certify)
+    )
+    if cheapest and (plan or certify):
+        raise two_questions()
     to, output = Destinations(**options, save=plan, diff=plan.with_suffix(".diff") if plan else None), Output()
     to.check()
     command = script_command(words, is_module=is_module)
@@ -104,8 +115,20 @@ def fix(
     found = _answer(command, simulation, Effect(allowed), room, candidates, variants, output)
     if cheapest:
         return answer_cheapest(found, command, simulation, head_room, to, output)
+    if certify and found.plan:
+        try:
+            more = tuple(shlex.split(extra))
+            found = replace(found, certificate=certify_plan(found.plan, command, more, simulation.steps, output))
+        except PeaksightError:
+            _publish(found, to, output)  # the search was long
+            raise
     _publish(found, to, output)
-    return A_PLAN_FITS if found.best else NONE_FITS
+    return A_PLAN_FITS if _holds(found) else NONE_FITS
+
+
+def _holds(found: FixReport) -> bool:
+    """Whether there is a plan, and nothing speaks against it."""
+    return found.plan is not None and (not found.certificate or keeps_its_class(found.certificate, found.plan))
 
 
 def _answer(

@@ -36,6 +36,15 @@ def sweep_options(command: Callable) -> Callable:
     return command
 
 
+def two_questions() -> UsageError:
+    """For options that ask for more than one answer."""
+    return UsageError(
+        "Can't answer two questions at once: --sweep, --max-batch and --cheapest each stand alone, without "
+        "--apply and --certify, and the first two without --vary. Ask one after the other.",
+        slug="two-questions",
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """The question in place of a plan: `flag` at `values`, or without them the largest that fits."""
@@ -54,11 +63,7 @@ class Asked:
         """
         sweep, max_batch = options.pop("sweep"), options.pop("max_batch")
         if bool(sweep) + bool(max_batch) + others > 1 and (sweep or max_batch):
-            raise UsageError(
-                "Can't answer two questions at once: --sweep, --max-batch and --cheapest each stand alone, without "
-                "--apply, and the first two without --vary. Ask one after the other.",
-                slug="two-questions",
-            )
+            raise two_questions()
         if not sweep and not max_batch:
             return None
         flag, values = flag_and_values(sweep) if sweep else flag_and_values(f"{max_batch}=1")

@@ -3,24 +3,22 @@
 import shlex
 import tempfile
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
+from peaksight.cli.certifying import STEPS, certify_commands
 from peaksight.cli.output import Output
 from peaksight.cli.plans import plan_option, under_plan
 from peaksight.cli.publish import STDOUT, Destinations, json_options, write_file
 from peaksight.cli.revisions import command_against
 from peaksight.cli.script_words import script_command
 from peaksight.errors import UsageError
-from peaksight.records import ScriptCommand
 from peaksight.records.certificate import Certificate
-from peaksight.records.plan import Change
 from peaksight.reporting.certificate import render_certificate
 from peaksight.reporting.json import certificate_to_json
-from peaksight.verification.processes import TIMEOUT, start_process
+from peaksight.verification.processes import TIMEOUT
 
 _SAME, _NOT_THE_SAME = 0, 1
 
@@ -29,7 +27,9 @@ _SAME, _NOT_THE_SAME = 0, 1
 @click.option("--against", metavar="ORIGINAL", help="Script and arguments, or a git revision.")
 @plan_option
 @click.option("--with", "extra", default="", metavar="ARGS", help="Arguments that both get, as for a smaller size.")
-@click.option("--steps", type=click.IntRange(min=1), default=8, show_default=True, help="Optimizer steps to compare.")
+@click.option(
+    "--steps", type=click.IntRange(min=1), default=STEPS, show_default=True, help="Optimizer steps to compare."
+)
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
@@ -72,35 +72,9 @@ def verify(
         directory = Path(name)
         original = command_against(against, changed, more, directory / "revision") if against else command
         changes = read.changes if read else ()
-        certificate = _certify(original, changed, changes, steps, timeout, directory, output)
+        certificate = certify_commands(original, changed, changes, steps, timeout, directory, output)
     _publish(certificate, to, output)
     return _SAME if certificate.same else _NOT_THE_SAME
-
-
-def _certify(
-    original: ScriptCommand,
-    changed: ScriptCommand,
-    changes: tuple[Change, ...],
-    steps: int,
-    timeout: float,
-    directory: Path,
-    output: Output,
-) -> Certificate:
-    """Run them; torch is imported here."""
-    from peaksight.verification.certify import certify
-    from peaksight.verification.experiment import Experiment
-    from peaksight.verification.runs import record
-
-    experiment = Experiment(
-        original_command=original,
-        changed_command=changed,
-        directory=directory,
-        steps=steps,
-        record=partial(record, start=partial(start_process, timeout=timeout)),
-        say=output.say,
-        changes=changes,
-    )
-    return certify(experiment)
 
 
 def _publish(certificate: Certificate, to: Destinations, output: Output) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from peaksight.records.certificate import Certificate
 from peaksight.records.findings import Effect
 from peaksight.records.phases import Phase
 from peaksight.records.plan import Change, Plan
@@ -127,6 +128,7 @@ class FixReport:
     fit too, the fastest first; `next_plans` are for when the head room proves too small. `tried` has all that was
     simulated, `not_applied` what was not tried. `allowed` is the most that a plan may change. `written` is how a person
     makes the changes of the best plan, `diff` the unified diff of those that are arguments of a call in the script.
+    `certificate` is what running it with and without the plan came to, None where that was not asked for.
     """
 
     schema: str = FIX_SCHEMA
@@ -149,3 +151,4 @@ class FixReport:
     seconds: float
     written: tuple[Written, ...] = ()
     diff: str = ""
+    certificate: Certificate | None = None

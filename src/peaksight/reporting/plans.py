@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from peaksight.records.proposals import FixReport, NotApplied, Outcome, Part, Risk, Tried, Written
+from peaksight.reporting.certificate import render_certificate
 from peaksight.units import format_bytes
 
 MAX_WIDTH = 120
@@ -20,6 +21,9 @@ def render_fix(found: FixReport, console: Console) -> None:
         console.print()
         console.print(Text(title, style="bold"))
         console.print(body, width=min(console.width, MAX_WIDTH))
+    if found.certificate:
+        console.print(Text("\nVerified: the run under the plan against that without it", style="bold"))
+        render_certificate(found.certificate, console)
     console.print()
     console.print(Text(_footer(found), style="dim"), soft_wrap=not console.is_terminal)
 
