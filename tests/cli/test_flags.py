@@ -8,7 +8,7 @@ FLAGS = {
     "run": "--gpu --gpus --memory --reserved-by-others --ranks --rank --torch --steps --worst-batch --plan --save"
     " --json --html --force --all -m",
     "fix": "--gpu --gpus --memory --reserved-by-others --ranks --rank --torch --steps --worst-batch --class --head-room"
-    " --candidates --vary --sweep --max-batch --cheapest --apply --certify --with --json --force -m",
+    " --candidates --vary --sweep --max-batch --cheapest --apply --certify --with --report --json --force -m",
     "compare": "--gpu --gpus --memory --reserved-by-others --ranks --rank --torch --steps --worst-batch --each-commit "
     "-m --json --html --force",
     "verify": "--against --plan --with --steps --timeout --json --force -m",

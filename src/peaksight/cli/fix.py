@@ -23,10 +23,11 @@ from peaksight.planning.answer import Question, answer
 from peaksight.planning.outcomes import outcome_of
 from peaksight.planning.situation import Situation
 from peaksight.planning.variants import Variant, variants_of
-from peaksight.records import Capture, ScriptCommand
+from peaksight.records import Capture, Report, ScriptCommand
 from peaksight.records.findings import Effect
 from peaksight.records.plan_file import write_plan
 from peaksight.records.proposals import FixReport
+from peaksight.reporting.incident import incident_to_markdown
 from peaksight.reporting.json import fix_to_json
 from peaksight.reporting.plans import render_fix
 from peaksight.virtual_gpu.garbage import collect_rarely
@@ -78,6 +79,7 @@ NO_LIMIT = 100.0
 )
 @click.option("--certify", is_flag=True, help="Run SCRIPT with and without the plan that fits, as `verify --plan`.")
 @click.option("--with", "extra", default="", metavar="ARGS", help="Arguments for --certify, as for a smaller size.")
+@click.option("--report", type=FILE, metavar="FILE", help="Write what was found as a post-mortem in Markdown.")
 @json_options
 @click.option("-m", "is_module", is_flag=True, help="SCRIPT is a module, as in `python -m`.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
@@ -100,10 +102,11 @@ def fix(
     it changes more than its class, 2 without an answer.
     """
     simulation = SimulationOptions.taken_from(options)
+    for_a_plan = plan or certify or options["report"]
     asked = Asked.taken_from(
-        options, head_room=head_room, budget=candidates, others=bool(vary or plan or cheapest or certify)
+        options, head_room=head_room, budget=candidates, others=bool(vary or cheapest or for_a_plan)
     )
-    if cheapest and (plan or certify):
+    if cheapest and for_a_plan:
         raise two_questions()
     to, output = Destinations(**options, save=plan, diff=plan.with_suffix(".diff") if plan else None), Output()
     to.check()
@@ -112,7 +115,7 @@ def fix(
         return answer_sweep(asked, command, simulation, to, output)
     variants = variants_of(command.args, vary)
     room = NO_LIMIT if cheapest else head_room
-    found = _answer(command, simulation, Effect(allowed), room, candidates, variants, output)
+    found, report = _answer(command, simulation, Effect(allowed), room, candidates, variants, output)
     if cheapest:
         return answer_cheapest(found, command, simulation, head_room, to, output)
     if certify and found.plan:
@@ -120,9 +123,9 @@ def fix(
             more = tuple(shlex.split(extra))
             found = replace(found, certificate=certify_plan(found.plan, command, more, simulation.steps, output))
         except PeaksightError:
-            _publish(found, to, output)  # the search was long
+            _publish(found, report, to, output)  # the search was long
             raise
-    _publish(found, to, output)
+    _publish(found, report, to, output)
     return A_PLAN_FITS if _holds(found) else NONE_FITS
 
 
@@ -139,7 +142,7 @@ def _answer(
     budget: int,
     variants: tuple[Variant, ...],
     output: Output,
-) -> FixReport:
+) -> tuple[FixReport, Report]:
     """Simulate the run as it is, then candidates in parallel; torch is imported in other processes only."""
     collect_rarely()
     from peaksight.virtual_gpu.pool import Pool
@@ -149,18 +152,17 @@ def _answer(
     how = options.of_each
     captures = _original(command, options, how, output)
     summarise = partial(outcome_of, limit_bytes=limit_bytes)
+    situation = replace(_situation(command, options, captures, allowed, limit_bytes), variants=variants)
     with Pool(room, summarise, failed) as pool:
-        simulate = partial(simulated, pool=pool, command=command, how=how, output=output)
-        return answer(
-            Question(
-                situation=replace(_situation(command, options, captures, allowed, limit_bytes), variants=variants),
-                original=summarise(captures),
-                limit_bytes=limit_bytes,
-                simulate=simulate,
-                budget=budget,
-                width=pool.workers,
-            )
+        question = Question(
+            situation=situation,
+            original=summarise(captures),
+            limit_bytes=limit_bytes,
+            simulate=partial(simulated, pool=pool, command=command, how=how, output=output),
+            budget=budget,
+            width=pool.workers,
         )
+        return answer(question), situation.report
 
 
 def _original(
@@ -197,12 +199,14 @@ def _situation(
     )
 
 
-def _publish(found: FixReport, to: Destinations, output: Output) -> None:
+def _publish(found: FixReport, report: Report, to: Destinations, output: Output) -> None:
     plan = found.plan
     if to.save and plan is not None:
         write_file(to.save, lambda path: write_plan(path, plan), output)
     if to.diff and found.diff:
         write_file(to.diff, lambda path: path.write_bytes(found.diff.encode()), output)
+    if to.report:
+        write_file(to.report, lambda path: path.write_text(incident_to_markdown(found, report), "utf-8"), output)
     text = fix_to_json(found)
     if to.json == STDOUT:
         output.print(text)

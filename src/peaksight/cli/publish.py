@@ -32,19 +32,27 @@ _JSON_OPTION = click.option(
 class Destinations:
     """The files to write beside the report in the terminal, None where the option was not given.
 
-    `diff` goes beside a plan. `show_all` prints the causes that were looked for and refuted as well.
+    `diff` goes beside a plan, `report` is a page in Markdown. `show_all` prints the causes that were looked for and
+    refuted as well.
     """
 
     json: Path | None = None
     html: Path | None = None
     save: Path | None = None
     diff: Path | None = None
+    report: Path | None = None
     force: bool = False
     show_all: bool = False
 
     def check(self) -> None:
         """Raise UsageError for a file that exists, unless `force`, and for one that cannot be written as asked."""
-        given = {"--json": self.json, "--html": self.html, "--save": self.save, "--apply": self.diff}
+        given = {
+            "--json": self.json,
+            "--html": self.html,
+            "--save": self.save,
+            "--apply": self.diff,
+            "--report": self.report,
+        }
         files = {option: path for option, path in given.items() if path and path != STDOUT}
         for option, path in files.items():
             if list(files.values()).count(path) > 1:

@@ -45,7 +45,7 @@ def _answer(found: FixReport) -> tuple[str, str]:
         )
     return (
         f"Plan: {found.best.candidate.title}. Predicted peak {_size(found.best)} reserved of the {limit}, "
-        f"{_slow_down(found, found.best)}, {found.best.candidate.effect.value}.",
+        f"{slow_down(found, found.best)}, {found.best.candidate.effect.value}.",
         "bold green",
     )
 
@@ -54,7 +54,8 @@ def _size(tried: Tried) -> str:
     return format_bytes(tried.outcome.reserved_bytes)
 
 
-def _slow_down(found: FixReport, tried: Tried) -> str:
+def slow_down(found: FixReport, tried: Tried) -> str:
+    """How much longer a step takes than without the plan."""
     before, seconds = found.original.outcome.seconds, tried.outcome.seconds
     if not before or seconds is None:
         return "time unknown"
@@ -90,7 +91,7 @@ def _plans(found: FixReport, plans: Iterable[Tried]) -> Table:
             _size(each),
             format_bytes(room),
             _seconds(each.outcome),
-            _slow_down(found, each),
+            slow_down(found, each),
             each.candidate.effect.value,
         )
     return table
@@ -103,20 +104,21 @@ def _seconds(outcome: Outcome) -> str:
 def _parts(found: FixReport) -> Table:
     table = _table(4, header=("", "alone", "peak is then in", "plan without it"))
     original = found.original.outcome
-    table.add_row("as it is", format_bytes(original.reserved_bytes), _place(original), "")
+    table.add_row("as it is", format_bytes(original.reserved_bytes), place(original), "")
     for part in found.parts:
         table.add_row(*_part(part))
     if found.best:
-        table.add_row("all together", _size(found.best), _place(found.best.outcome), "")
+        table.add_row("all together", _size(found.best), place(found.best.outcome), "")
     return table
 
 
 def _part(part: Part) -> tuple[str, str, str, str]:
-    without = part.left_out.error or f"{format_bytes(part.left_out.reserved_bytes)}, {_place(part.left_out)}"
-    return part.title, format_bytes(part.alone.reserved_bytes), _place(part.alone), without
+    without = part.left_out.error or f"{format_bytes(part.left_out.reserved_bytes)}, {place(part.left_out)}"
+    return part.title, format_bytes(part.alone.reserved_bytes), place(part.alone), without
 
 
-def _place(outcome: Outcome) -> str:
+def place(outcome: Outcome) -> str:
+    """Where the peak is."""
     at = f", {outcome.at}" if outcome.at else ""
     return f"{outcome.phase.value} of step {outcome.step}{at}"
 
