@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from peaksight.jax.source_lines import _is_library as is_library
+from peaksight.jax.source_lines import is_of_tools
 
 _SECTION = re.compile(r"(FileNames|FunctionNames|FileLocations|StackFrames)\b")
 _FILE = re.compile(r'(\d+) "(.*)"')
@@ -110,7 +111,7 @@ class Hlo:
             file = self._files.get(file_id, "")
             if file and not is_library(file):
                 return f"{os.path.basename(file)}:{line}"
-            if file and not innermost and f"{os.sep}jax{os.sep}" not in file:
+            if file and not innermost and not is_of_tools(file):
                 innermost = f"{os.path.basename(file)}:{line}"
             if parent in (0, frame):
                 break

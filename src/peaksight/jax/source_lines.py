@@ -8,6 +8,7 @@ from functools import cache
 from jax.extend.core import JaxprEqn
 
 _LIBRARIES = tuple({os.path.realpath(sysconfig.get_paths()[key]) for key in ("purelib", "platlib", "stdlib")})
+_PEAKSIGHT = os.path.realpath(os.path.join(os.path.dirname(__file__), os.pardir)) + os.sep
 
 
 def line_of(eqn: JaxprEqn) -> str:
@@ -15,7 +16,7 @@ def line_of(eqn: JaxprEqn) -> str:
     traceback = eqn.source_info.traceback
     frames = [] if traceback is None else traceback.frames
     own = next((frame for frame in frames if not _is_library(frame.file_name)), None)
-    frame = own or next((frame for frame in frames if f"{os.sep}jax{os.sep}" not in frame.file_name), None)
+    frame = own or next((frame for frame in frames if not is_of_tools(frame.file_name)), None)
     return "" if frame is None else f"{os.path.basename(frame.file_name)}:{frame.line_num}"
 
 
@@ -26,9 +27,14 @@ def own_file_of(eqn: JaxprEqn) -> str:
     return next((frame.file_name for frame in frames if not _is_library(frame.file_name)), "")
 
 
+def is_of_tools(file: str) -> bool:
+    """Whether it is a file of JAX or of peaksight, whose lines tell a person nothing."""
+    return f"{os.sep}jax{os.sep}" in file or os.path.realpath(file).startswith(_PEAKSIGHT)
+
+
 @cache
 def _is_library(file: str) -> bool:
-    return file.startswith("<") or os.path.realpath(file).startswith(_LIBRARIES)
+    return file.startswith("<") or os.path.realpath(file).startswith((*_LIBRARIES, _PEAKSIGHT))
 
 
 def user_line() -> str:
