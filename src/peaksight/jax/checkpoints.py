@@ -1,6 +1,6 @@
 """Saving and restoring with Orbax, which writes files from C++: nothing is written, and what is restored is virtual."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -23,7 +23,11 @@ def without_checkpoint_files(patches: Patches, notes: Notes, place: Callable[[An
 
     def restore(self: Any, *args: Any, **kwargs: Any) -> Any:
         notes.note("jax-files", "restore")
-        return jax.tree.map(place, _target(args, kwargs))
+        # A Composite of orbax.checkpoint.args: an item each, by key or by attribute.
+        for given in (*kwargs.values(), *args):
+            if isinstance(given, Mapping) and hasattr(type(given), "__getattr__"):
+                return type(given)(**{name: jax.tree.map(place, _target((item,), {})) for name, item in given.items()})
+        return jax.tree.map(place, _target(args[1:], kwargs))
 
     def change(module: ModuleType) -> None:
         for name in _CLASSES:
@@ -36,7 +40,7 @@ def without_checkpoint_files(patches: Patches, notes: Notes, place: Callable[[An
 
 def _target(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The tree of shapes among the arguments of a restorer; UnsupportedError without any."""
-    for given in (*kwargs.values(), *args[1:]):
+    for given in (*kwargs.values(), *args):
         tree = getattr(given, "item", given)
         leaves = jax.tree.leaves(tree)
         if leaves and all(hasattr(leaf, "shape") and hasattr(leaf, "dtype") for leaf in leaves):
