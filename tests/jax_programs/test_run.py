@@ -83,3 +83,77 @@ def test_what_the_pool_does_not_have(tmp_path):
     assert report["fits"] is False
     assert report["oom"]["message"].startswith("RESOURCE_EXHAUSTED")
     assert report["peak"]["allocated_bytes"] > report["gpu"]["usable_bytes"]
+
+
+def written(folder, *lines):
+    """A script of these lines after the usual imports."""
+    script = folder / "script.py"
+    script.write_text("\n".join(("import jax, jax.numpy as jnp, numpy as np", *lines)) + "\n")
+    return script
+
+
+def test_callbacks_and_a_step_without_activations(tmp_path):
+    """What calls back to Python is compiled as on the card, and never called; the function is a step."""
+    script = written(
+        tmp_path,
+        "@jax.jit",
+        "def step(w, x):",
+        "    def loss(w):",
+        "        jax.debug.print('never {}', w[0, 0])",
+        "        return jnp.mean((x @ w) ** 2)",
+        "    seen = jax.pure_callback(np.sum, jax.ShapeDtypeStruct((), jnp.float32), w[0, 0])",
+        "    value, grad = jax.value_and_grad(loss)(w)",
+        "    return w - grad, value + seen",
+        "print(step(jnp.ones((512, 512)), jnp.ones((64, 512)))[1])",
+    )
+    process = run(script, json_file=tmp_path / "report.json")
+
+    assert process.returncode == 0, process.stderr
+    assert "never" not in process.stdout
+    assert len(json.loads((tmp_path / "report.json").read_text())["steps"]) == 1
+
+
+@pytest.mark.parametrize("axis_type", ["Explicit", "Auto"])
+def test_sharded_over_two_cards(tmp_path, axis_type):
+    """Results lie where the script asks for them, in meshes of both kinds, with `shard_map` and `set_mesh`."""
+    script = written(
+        tmp_path,
+        "from jax.sharding import AxisType, NamedSharding, PartitionSpec as P",
+        f"mesh = jax.make_mesh((2,), ('data',), axis_types=(AxisType.{axis_type},))",
+        "split = NamedSharding(mesh, P('data'))",
+        "x = jax.jit(lambda key: jax.random.normal(key, (2048, 512)), out_shardings=split)(jax.random.key(0))",
+        "w = jax.device_put(jnp.ones((512, 512)), NamedSharding(mesh, P()))",
+        "@jax.jit",
+        "@jax.shard_map(mesh=mesh, in_specs=(P(), P('data')), out_specs=(P(), P()))",
+        "def step(w, x):",
+        "    loss, grad = jax.value_and_grad(lambda w: jnp.mean((x @ w) ** 2))(w)",
+        "    return w - grad, jax.lax.pmean(loss, 'data')",
+        "with jax.set_mesh(mesh):",
+        "    w, loss = step(w, x)",
+        "print(x.sharding.spec, w.sharding.spec)",
+    )
+    process = run("--gpus", 2, script)
+
+    assert process.returncode == 0, process.stderr
+    assert ".py:" not in process.stdout.replace("script.py:", "")
+    assert "P('data',) P()" in process.stdout.replace("PartitionSpec", "P")
+
+
+def test_orbax_restores_items(tmp_path):
+    """Of a `Composite` each item comes back, by its name, and without shapes there is one sentence."""
+    pytest.importorskip("orbax.checkpoint")
+    script = written(
+        tmp_path,
+        "import orbax.checkpoint as ocp",
+        "shapes = {'w': jax.ShapeDtypeStruct((512, 512), jnp.float32)}",
+        "args = ocp.args.Composite(state=ocp.args.StandardRestore(shapes))",
+        f"manager = ocp.CheckpointManager({str(tmp_path / 'run')!r})",
+        "print(manager.restore(1, args=args).state['w'].shape)",
+        f"print(ocp.StandardCheckpointer().restore({str(tmp_path / 'one')!r}, shapes)['w'].shape)",
+        f"ocp.StandardCheckpointer().restore({str(tmp_path / 'one')!r})",
+    )
+    process = run(script)
+
+    assert process.stdout.count("(512, 512)") == 2, process.stderr
+    assert "jax-restore" in process.stderr
+    assert "Traceback" not in process.stderr

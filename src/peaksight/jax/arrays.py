@@ -27,7 +27,7 @@ class VirtualArray(core.Tracer):
 
     def __init__(self, trace: "VirtualTrace", aval: Any, entry: Entry | None, sharding: Any, known: Any = None) -> None:
         """An array of the shape and type `aval`, which holds `entry` until it is gone."""
-        super().__init__(trace, aval)
+        super().__init__(trace, core.update_aval_with_sharding(aval, sharding))
         self.entry = entry
         self.known = known
         self.placed = sharding

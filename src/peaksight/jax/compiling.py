@@ -15,7 +15,7 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from peaksight.errors import UnsupportedError
 from peaksight.gpus import Card
 from peaksight.jax.dump import CompiledProgram, read_dump
-from peaksight.jax.private import compile_lowered, num_devices_of, output_shardings, whole_tracebacks
+from peaksight.jax.private import callbacks_lowered, compile_lowered, num_devices_of, output_shardings, whole_tracebacks
 from peaksight.jax.targets import target_config
 
 
@@ -58,19 +58,32 @@ def compile_for(card: Card, call: Call, num_devices: int = 1) -> CompiledProgram
     topology = topology_of(card, num_devices)
     arguments = [
         jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=sharding)
-        for aval, sharding in zip(call.closed.in_avals, call.shardings, strict=True)
+        for aval, sharding in zip(call.closed.in_avals, _given_shardings(call), strict=True)
     ]
-    asked = {} if all(each is None for each in call.out_shardings) else {"out_shardings": call.out_shardings}
+    asked = {} if all(each is None for each in call.out_shardings) else {"out_shardings": list(call.out_shardings)}
     jitted = jax.jit(_named(call), donate_argnums=_places(call.donated), keep_unused=True, **asked)
     with tempfile.TemporaryDirectory(prefix="peaksight-xla-") as folder:
         try:
-            with whole_tracebacks():
+            with whole_tracebacks(), callbacks_lowered():
                 lowered = jitted.trace(*arguments).lower(lowering_platforms=("cuda",))
             executable = compile_lowered(lowered, topology.devices, Path(folder))
         except Exception as error:
             raise _cannot_compile(call.name, card, error) from error
-        outputs = output_shardings(executable, num_devices_of(lowered))
+        outputs = output_shardings(executable, num_devices_of(lowered), _mesh_of(call))
         return read_dump(Path(folder), executable.get_compiled_memory_stats(), output_shardings=outputs)
+
+
+def _mesh_of(call: Call) -> Any:
+    """The mesh that the arguments or results lie on, None without any."""
+    meshes = (getattr(each, "mesh", None) for each in (*call.shardings, *call.out_shardings))
+    return next((mesh for mesh in meshes if isinstance(mesh, jax.sharding.Mesh)), None)
+
+
+def _given_shardings(call: Call) -> list[Any]:
+    """Those of the arguments; beside a mesh, what no one put anywhere may lie on all its devices."""
+    if _mesh_of(call) is None:
+        return list(call.shardings)
+    return [None if isinstance(each, jax.sharding.SingleDeviceSharding) else each for each in call.shardings]
 
 
 def _named(call: Call) -> Any:

@@ -6,7 +6,8 @@ from math import prod
 from typing import Any
 
 import jax.numpy as jnp
-from jax.extend.core import ClosedJaxpr
+from jax._src.core import jaxprs_in_params
+from jax.extend.core import ClosedJaxpr, Jaxpr
 
 from peaksight.gpus import Card
 from peaksight.jax.compiling import Call, NoCompiler, compile_for
@@ -29,7 +30,14 @@ class Planned:
     @property
     def trains(self) -> bool:
         """Whether the function differentiates."""
-        return any("transpose(" in buffer.op_name for buffer in self.program.buffers)
+        return differentiates(self.call.closed.jaxpr)
+
+
+def differentiates(jaxpr: Jaxpr) -> bool:
+    """Whether an equation of `jaxpr`, or of one in it, comes from a backward pass."""
+    inner = (each for eqn in jaxpr.eqns for each in jaxprs_in_params(eqn.params))
+    is_backward = any("transpose" in str(eqn.source_info.name_stack) for eqn in jaxpr.eqns)
+    return is_backward or any(map(differentiates, inner))
 
 
 def plan(call: Call, card: Card, paths: Sequence[str], num_devices: int = 1) -> Planned:

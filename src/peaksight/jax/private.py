@@ -1,14 +1,16 @@
 """JAX's private names, in one place: what a traced function knows, and its compiler without a device."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
-from jax._src import compiler
-from jax._src.sharding_impls import GSPMDSharding
+from jax._src import compiler, core
+from jax._src.interpreters import mlir
+from jax._src.sharding_impls import GSPMDSharding, _gspmd_to_named_sharding_via_mesh
 from jaxlib import _jax
 
 
@@ -40,12 +42,35 @@ def whole_tracebacks() -> Iterator[None]:
         jax.config.update("jax_traceback_in_locations_limit", before)
 
 
-def output_shardings(executable: Any, num_devices: int) -> tuple[Any, ...]:
-    """How the outputs of an executable lie on the devices of this process; empty for one device."""
+@contextmanager
+def callbacks_lowered() -> Iterator[None]:
+    """Callbacks to Python can be lowered for a card that is not there: only the platform of the client is asked for."""
+    before = mlir.ModuleContext.get_backend
+    mlir.ModuleContext.get_backend = lambda self, optional=False: None
+    try:
+        yield
+    finally:
+        mlir.ModuleContext.get_backend = before
+
+
+def output_shardings(executable: Any, num_devices: int, mesh: Any = None) -> tuple[Any, ...]:
+    """How the outputs of an executable lie on the devices of this process, on `mesh` if any; empty for one device."""
     if num_devices == 1:
         return ()
     devices = tuple(jax.devices()[:num_devices])
-    return tuple(GSPMDSharding(devices, sharding) for sharding in executable.get_output_shardings())
+    found = (GSPMDSharding(devices, sharding) for sharding in executable.get_output_shardings())
+    return tuple(each if mesh is None else _gspmd_to_named_sharding_via_mesh(each, mesh) for each in found)
+
+
+def at_top_level(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, which refuses to run inside of a trace, in JAX's own trace of a script."""
+
+    @wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        with core.set_current_trace(core.eval_trace):
+            return function(*args, **kwargs)
+
+    return called
 
 
 def num_devices_of(lowered: Any) -> int:

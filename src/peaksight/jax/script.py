@@ -14,6 +14,7 @@ from peaksight.jax.checkpoints import without_checkpoint_files
 from peaksight.jax.interception import VirtualTrace
 from peaksight.jax.job import Job
 from peaksight.jax.predicting import program_at_peak, tier_of
+from peaksight.jax.private import at_top_level
 from peaksight.overlays.patches import Patches
 from peaksight.records import Approximation, Capture, ScratchWrite, StepPeak, Versions
 
@@ -47,6 +48,10 @@ class Session:
         self._in_force = self._trace.in_force()
         self._in_force.__enter__()
         self._patches.set(jax, "default_backend", lambda: "gpu")
+        for name in ("set_mesh", "get_mesh"):
+            for module in (jax, jax.sharding):
+                if (original := getattr(module, name, None)) is not None:
+                    self._patches.set(module, name, at_top_level(original))
         without_checkpoint_files(self._patches, self._job.notes, self._trace.restored)
         return self
 
