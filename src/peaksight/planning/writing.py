@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 Parameters = Mapping[str, Any]
 _TRAINING_ARGUMENTS = ("transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments")
 _DDP = ("torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.distributed.DistributedDataParallel")
+# More modules than this are told by the first and the last; the plan has them all.
+_MANY = 4
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
 
 
@@ -106,10 +108,10 @@ class _Accumulation:
 
 
 def _checkpointing(parameters: Parameters) -> str:
-    names = ", ".join(parameters["modules"])
-    kept = "".join(
-        f", with a `context_fn` that keeps the results of {s}" for s in [", ".join(parameters.get("save", ()))] if s
-    )
+    modules, saved = parameters["modules"], ", ".join(parameters.get("save", ()))
+    many = len(modules) > _MANY
+    names = f"the {len(modules)} modules {modules[0]} to {modules[-1]}" if many else ", ".join(modules)
+    kept = f", with a `context_fn` that keeps the results of {saved}" if saved else ""
     return (
         f"`torch.utils.checkpoint.checkpoint(module, x, use_reentrant=False)` where {names} are called{kept}; for all "
         "blocks of a model of transformers `model.gradient_checkpointing_enable()`"
