@@ -118,7 +118,7 @@ def fix(
     found, report = _answer(command, simulation, Effect(allowed), room, candidates, variants, output)
     if cheapest:
         return answer_cheapest(found, command, simulation, head_room, to, output)
-    if certify and found.plan:
+    if certify and found.plan and not found.original.fits:
         try:
             more = tuple(shlex.split(extra))
             found = replace(found, certificate=certify_plan(found.plan, command, more, simulation.steps, output))
