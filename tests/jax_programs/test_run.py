@@ -157,3 +157,17 @@ def test_orbax_restores_items(tmp_path):
     assert process.stdout.count("(512, 512)") == 2, process.stderr
     assert "jax-restore" in process.stderr
     assert "Traceback" not in process.stderr
+
+
+def test_the_devices_are_those_of_the_card(tmp_path):
+    """By name, by platform, and with what is in use."""
+    script = written(
+        tmp_path,
+        "device = jax.devices('gpu')[0]",
+        "w = jax.jit(lambda: jnp.ones((1024, 1024)))()",
+        "stats = device.memory_stats()",
+        "print(device.device_kind, jax.device_count('cuda'), stats['bytes_in_use'], stats['bytes_limit'] >> 30)",
+    )
+    process = run(script)
+
+    assert f"Tesla T4 1 {4 << 20} 10" in process.stdout, process.stderr

@@ -60,6 +60,11 @@ class Ledger:
         """What is allocated now, in whole chunks."""
         return self._unlimited.in_use_bytes
 
+    def memory_stats(self) -> dict[str, int]:
+        """What `jax.Device.memory_stats()` says of memory in use."""
+        peak_bytes = max(self.peak_bytes, self.in_use_bytes)
+        return {"bytes_in_use": self.in_use_bytes, "peak_bytes_in_use": peak_bytes, "bytes_limit": self._pool.bytes}
+
     def allocate(self, num_bytes: int, what: What, *, phase: Phase | None = None, grad: bool = False) -> Entry:
         """An array of `num_bytes`, alive until it is freed."""
         self.tick += 1

@@ -11,6 +11,7 @@ import jax
 
 from peaksight.gpus import Room
 from peaksight.jax.checkpoints import without_checkpoint_files
+from peaksight.jax.devices import answer_as
 from peaksight.jax.interception import VirtualTrace
 from peaksight.jax.job import Job
 from peaksight.jax.predicting import program_at_peak, tier_of
@@ -47,7 +48,7 @@ class Session:
         """Put the trace in force."""
         self._in_force = self._trace.in_force()
         self._in_force.__enter__()
-        self._patches.set(jax, "default_backend", lambda: "gpu")
+        answer_as(self._patches, self._room.card, self._job.ledger.memory_stats)
         for name in ("set_mesh", "get_mesh"):
             for module in (jax, jax.sharding):
                 if (original := getattr(module, name, None)) is not None:
