@@ -171,3 +171,24 @@ def test_the_devices_are_those_of_the_card(tmp_path):
     process = run(script)
 
     assert f"Tesla T4 1 {4 << 20} 10" in process.stdout, process.stderr
+
+
+def test_lines_are_the_persons(tmp_path):
+    """Of what a library computes, the line that called it."""
+    pytest.importorskip("equinox")
+    script = written(
+        tmp_path,
+        "import equinox as eqx",
+        "model = eqx.nn.MLP(64, 64, 512, 3, key=jax.random.key(0))",
+        "@eqx.filter_jit",
+        "@eqx.filter_grad",
+        "def step(model, x):",
+        "    return jnp.mean(jax.vmap(model)(x) ** 2)",
+        "step(model, np.ones((4096, 64), np.float32))",
+    )
+    process = run(script, json_file=tmp_path / "report.json")
+    rows = json.loads((tmp_path / "report.json").read_text())["live_at_peak"]
+    of_layers = [row for row in rows if "Linear" in row["module"] and row["source"]]
+
+    assert of_layers, process.stderr
+    assert {row["source"] for row in of_layers} == {"script.py:7"}

@@ -40,6 +40,7 @@ class Hlo:
         self._roots: dict[str, str] = {}
         with path.open(encoding="utf-8") as lines:
             self._read(lines)
+        self._number_parents()
 
     def origin(self, name: str) -> tuple[str, str, int]:
         """The operation's path and the person's line of instruction `name`, else of what it is made of.
@@ -101,6 +102,11 @@ class Hlo:
         self._operands[name] = _OPERANDS.findall(body)[:4]
         if called := _CALLS.search(body):
             self._called[name] = called[1]
+
+    def _number_parents(self) -> None:
+        """Releases of XLA print the parent of a frame as its number plus one: a frame is then its own parent."""
+        if any(parent == frame for frame, (_, parent) in self._frames.items()):
+            self._frames = {frame: (place, max(parent - 1, 0)) for frame, (place, parent) in self._frames.items()}
 
     def _line(self, frame: int) -> str:
         """The innermost line outside of libraries that stack frame `frame` passes through."""
