@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -33,6 +34,7 @@ class Planned:
         return differentiates(self.call.closed.jaxpr)
 
 
+@cache
 def differentiates(jaxpr: Jaxpr) -> bool:
     """Whether an equation of `jaxpr`, or of one in it, comes from a backward pass."""
     inner = (each for eqn in jaxpr.eqns for each in jaxprs_in_params(eqn.params))
