@@ -141,8 +141,10 @@ def fit_lists(cases: list[tuple[Work, float]], plain: float) -> dict[str, float]
     return dict(zip(names, map(exp, search(error, [log(2e-6), log(2e-7), log(2e-7)])), strict=True))
 
 
-def fit_hooks(host: dict[str, Any]) -> float:
-    """Measured without a card, and scaled by how long both machines take to call modules that do nothing.
+def fit_hooks(host: dict[str, Any]) -> dict[str, float]:
+    """What the host takes for a tensor that a checkpoint saves, and to ask a policy about an operator.
+
+    Measured without a card, and scaled by how long both machines take to call modules that do nothing.
 
     The backward of those has as many operators as their forward, and no calls.
     """
@@ -150,7 +152,10 @@ def fit_hooks(host: dict[str, Any]) -> float:
     idle = [phases for name, phases in host.items() if name.startswith("identities")]
     forward, backward = (min(phases[name] for phases in idle) for name in ("forward", "backward"))
     slower = (forward - backward) / NUM_IDENTITIES / found["call_seconds"]
-    return float(slower * found["extra_seconds"] / found["num_saved"])
+    return {
+        "hook_seconds": slower * found["extra_seconds"] / found["num_saved"],
+        "policy_seconds": slower * found["policy_seconds"] / found["num_asked"],
+    }
 
 
 def fit_copies(measured: dict[str, float], num_bytes: int = 2**24) -> dict[str, float]:
@@ -205,7 +210,7 @@ def main() -> None:
         kinds[kind] = {"operators": listed} | on_host.get(kind, {}) | figures
     seconds = {f"{name}_seconds": value for name, value in fit_host(measured["host"], kinds).items()}
     about = {name: measured["machine"][name] for name in ("card", "torch", "date")}
-    host = seconds | {"hook_seconds": fit_hooks(measured["host"])} | fit_copies(measured["copies"])
+    host = seconds | fit_hooks(measured["host"]) | fit_copies(measured["copies"])
     FILE.write_text(text(about | {"host": host, "kinds": kinds}))
 
 

@@ -1,5 +1,7 @@
 """`python -m benchmarks.times.hooks`: what checkpointing costs the host beside the forward that it runs again.
 
+A policy of selective checkpointing is asked for every operator, in the forward and again when that is repeated.
+
 Without a card: torch calls Python functions for each tensor that autograd saves inside of a checkpoint, whatever it is
 on. How fast a machine runs Python tell the calls of a module that does nothing, which were timed beside the card too.
 """
@@ -8,11 +10,13 @@ import json
 import time
 from collections.abc import Callable
 from datetime import date
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
 from benchmarks.times.hosts import WIDTH, Block
 
@@ -46,19 +50,40 @@ def num_saved(blocks: nn.ModuleList) -> int:
     return len(saved)
 
 
+def num_asked(blocks: nn.ModuleList) -> int:
+    """How often a policy is asked in a forward and its recomputation."""
+    asked: list[Any] = []
+
+    def policy(context: Any, operator: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
+        asked.append(operator)
+        return CheckpointPolicy.PREFER_RECOMPUTE
+
+    contexts = partial(create_selective_checkpoint_contexts, policy)
+    seconds(blocks, lambda block, x: checkpoint(block, x, use_reentrant=False, context_fn=contexts))
+    return len(asked)
+
+
+def _policy(context: Any, operator: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
+    return CheckpointPolicy.PREFER_RECOMPUTE
+
+
 def main() -> None:
     """Measure in turns; the best of each counts."""
     torch.set_num_threads(1)
     blocks = nn.ModuleList(Block() for _ in range(NUM_BLOCKS))
-    plain, again = [], []
+    plain, again, asked = [], [], []
+    contexts = partial(create_selective_checkpoint_contexts, _policy)
     for _ in range(NUM_ROUNDS):
         plain.append(seconds(blocks, lambda block, x: block(x)))
         again.append(seconds(blocks, lambda block, x: checkpoint(block, x, use_reentrant=False)))
+        asked.append(seconds(blocks, lambda block, x: checkpoint(block, x, use_reentrant=False, context_fn=contexts)))
     forward, backward = (min(times) for times in zip(*plain, strict=True))
     identities = nn.ModuleList([nn.Sequential(*(nn.Identity() for _ in range(NUM_IDENTITIES)))])
     call_seconds = min(seconds(identities, lambda module, x: module(x))[0] for _ in range(NUM_ROUNDS)) / NUM_IDENTITIES
     extra = sum(min(times) for times in zip(*again, strict=True)) - 2 * forward - backward
-    found = {"torch": torch.__version__, "date": str(date.today()), "num_saved": num_saved(blocks)}
+    policies = sum(min(times) for times in zip(*asked, strict=True)) - 2 * forward - backward - extra
+    found = {"num_asked": num_asked(blocks), "policy_seconds": policies}
+    found |= {"torch": torch.__version__, "date": str(date.today()), "num_saved": num_saved(blocks)}
     FILE.write_text(json.dumps(found | {"call_seconds": call_seconds, "extra_seconds": extra}, indent=1) + "\n")
 
 

@@ -75,6 +75,7 @@ __all__ = [
     "optimizer_module",
     "rebuilding",
     "sdp_priority",
+    "selective_modes",
     "serialization",
     "set_sdp_priority",
     "storage_device",
@@ -102,6 +103,8 @@ PROBES: tuple[tuple[object, str], ...] = (
     (foreach_utils, "_foreach_supported_types"),
     (torch.utils, "swap_tensors"),
     (checkpointing, "_checkpoint_without_reentrant_generator"),
+    (checkpointing, "_CachingTorchDispatchMode"),
+    (checkpointing, "_CachedTorchDispatchMode"),
     (torch._C, "_swap_tensor_impl"),
     (torch._C, "_storage_Use_Count"),
     (torch.Tensor, "_use_count"),
@@ -151,6 +154,11 @@ function_mode_stack = _get_current_function_mode_stack
 sdp_priority = torch._C._get_sdp_priority_order
 set_sdp_priority = torch._C._set_sdp_priority_order
 next_sequence_nr = torch._C._autograd._get_sequence_nr
+
+
+def selective_modes() -> tuple[Any, Any]:
+    """The modes that ask a policy of selective checkpointing, in a forward and where it runs again."""
+    return checkpointing._CachingTorchDispatchMode, checkpointing._CachedTorchDispatchMode
 
 
 def check_release() -> str | None:

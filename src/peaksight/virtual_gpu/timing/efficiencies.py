@@ -20,8 +20,8 @@ _INSTEAD = {
 class Host:
     """What the host takes: for an operator while autograd records, in a backward pass, and else; for a view of a
     tensor; for a call of a module, a backward pass, an optimizer's step and each parameter in it; for a tensor that a
-    checkpoint saves; to learn that the card is done. The fractions are of the link's bandwidth, from and to memory that
-    is page-locked and that is not.
+    checkpoint saves; to ask a policy of selective checkpointing about an operator; to learn that the card is done. The
+    fractions are of the link's bandwidth, from and to memory that is page-locked and that is not.
     """
 
     recording_seconds: float
@@ -33,6 +33,7 @@ class Host:
     optimizer_seconds: float
     parameter_seconds: float
     hook_seconds: float
+    policy_seconds: float
     synchronize_seconds: float
     pinned_fraction: float
     pageable_fraction: float

@@ -90,6 +90,11 @@ class Stopwatch:
         """A hook has taken a tensor that autograd saves."""
         self.clocks.host += self._host.hook_seconds / _PACKS
 
+    def asked(self) -> None:
+        """A policy of selective checkpointing was asked about an operator."""
+        if self._has_begun():
+            self.clocks.host += self._host.policy_seconds
+
     def optimizer_stepped(self, optimizer: torch.optim.Optimizer) -> None:
         """An optimizer has gone through its parameters."""
         num_parameters = sum(len(group["params"]) for group in optimizer.param_groups)

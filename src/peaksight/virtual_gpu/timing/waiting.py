@@ -1,5 +1,6 @@
 """Where the host waits for a card, or one of its streams for another, the clocks come together; calls take time."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -8,6 +9,7 @@ from torch import nn
 from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.answers.streams import Event, Stream
 from peaksight.virtual_gpu.timing.stopwatch import Stopwatch
+from peaksight.virtual_gpu.torch_private import selective_modes
 
 
 def install(patches: Patches, stopwatch: Stopwatch) -> None:
@@ -15,6 +17,7 @@ def install(patches: Patches, stopwatch: Stopwatch) -> None:
     _follow_modules(patches, stopwatch)
     _follow_streams(patches, stopwatch)
     _follow_events(patches, stopwatch)
+    _follow_policies(patches, stopwatch)
     synchronize = torch.cuda.synchronize
 
     def synchronized(device: Any = None) -> None:
@@ -32,6 +35,19 @@ def _follow_modules(patches: Patches, stopwatch: Stopwatch) -> None:
         return call(module, *args, **kwargs)
 
     patches.set(nn.Module, "__call__", called)
+
+
+def _follow_policies(patches: Patches, stopwatch: Stopwatch) -> None:
+    for mode in selective_modes():
+        patches.set(mode, "__torch_dispatch__", _asking(mode.__torch_dispatch__, stopwatch))
+
+
+def _asking(dispatch: Callable, stopwatch: Stopwatch) -> Callable:
+    def asked(*args: Any, **kwargs: Any) -> Any:
+        stopwatch.asked()
+        return dispatch(*args, **kwargs)
+
+    return asked
 
 
 def _follow_streams(patches: Patches, stopwatch: Stopwatch) -> None:
