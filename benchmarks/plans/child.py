@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-NUM_STEPS = 9
+NUM_STEPS = 12
 NUM_WARM_UP = 4
 _KEPT: list[Any] = []
 

@@ -18,14 +18,15 @@ from typing import Any
 from benchmarks.plans.pairs import PREDICTED, SCRIPTS, Pair, all_pairs
 
 ROOT = Path(__file__).parents[2]
-NUM_LOADING = 10
+# More would take processors from the one that is measured.
+NUM_LOADING = 3
 
 
 def main() -> None:
     """Measure until the time is over."""
     parser = argparse.ArgumentParser()
     parser.add_argument("file", type=Path)
-    parser.add_argument("--seconds", type=float, default=500)
+    parser.add_argument("--seconds", type=float, default=500, help="Start no other run then.")
     options = parser.parse_args()
     started, found = time.perf_counter(), {}
     predicted = json.loads(PREDICTED.read_text())
@@ -33,9 +34,10 @@ def main() -> None:
     with ThreadPoolExecutor(NUM_LOADING) as pool:
         runs = {pair.name: measure(pair, predicted[pair.name], pool) for pair in pairs}
         for name, futures in runs.items():
-            left = max(1.0, options.seconds - (time.perf_counter() - started))
-            wait(futures.values(), timeout=left)
-            found[name] = {run: future.result() for run, future in futures.items() if future.done()}
+            wait(futures.values(), timeout=max(1.0, options.seconds - (time.perf_counter() - started)))
+            if time.perf_counter() - started > options.seconds:
+                pool.shutdown(wait=False, cancel_futures=True)
+            found[name] = {run: each.result() for run, each in futures.items() if each.done() and not each.cancelled()}
             options.file.write_text(json.dumps({"machine": machine(), "pairs": found}, indent=1) + "\n")
             print(name, round(time.perf_counter() - started), flush=True)
 
