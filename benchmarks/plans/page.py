@@ -59,7 +59,7 @@ def rows() -> list[Row]:
     return [
         Row(pair=pair, predicted=predicted[pair.name], runs=measured["pairs"][pair.name])
         for pair in all_pairs()
-        if pair.name in measured["pairs"] and pair.name in predicted
+        if "plan, limited" in measured["pairs"].get(pair.name, {}) and pair.name in predicted
     ]
 
 
