@@ -10,7 +10,7 @@ from peaksight.records import ScriptCommand
 from peaksight.records.certificate import Certificate
 from peaksight.records.training import Job
 from peaksight.verification.certify import certify
-from peaksight.verification.experiment import Plan
+from peaksight.verification.experiment import Experiment
 from peaksight.verification.processes import start_process
 from peaksight.verification.runs import Recording, Start, record
 
@@ -53,7 +53,7 @@ class Verifier:
     def verify(self, control: Control) -> Answer:
         """Run what has not been run before, and judge."""
         original, changed = (script_command(words_of(each)) for each in (control.original, control.changed))
-        plan = Plan(
+        experiment = Experiment(
             original_command=original,
             changed_command=changed,
             directory=self._directory / control.name,
@@ -62,7 +62,7 @@ class Verifier:
             say=lambda text: None,
         )
         try:
-            return Answer(control=control, certificate=certify(plan))
+            return Answer(control=control, certificate=certify(experiment))
         except PeaksightError as error:
             return Answer(control=control, certificate=None, error=error)
 

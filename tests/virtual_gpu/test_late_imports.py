@@ -43,3 +43,11 @@ def test_a_script_that_clears_the_finders(module):
         patches.callback(setattr, sys, "meta_path", sys.meta_path)
         change_modules(patches, {module: print})
         sys.meta_path[:] = finders
+
+
+def test_a_finder_of_another_age(module, monkeypatch):
+    """One without `find_spec`, as pygal adds, is passed over as Python does."""
+    monkeypatch.setattr(sys, "meta_path", [object(), *sys.meta_path])
+    with Patches() as patches:
+        change_modules(patches, {module: lambda loaded: patches.set(loaded, "answer", 2)})
+        assert __import__(module).answer == 2

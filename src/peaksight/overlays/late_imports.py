@@ -39,7 +39,9 @@ class _LateFinder:
         if name not in self._changes:
             return None
         others = sys.meta_path[sys.meta_path.index(self) + 1 :]
-        spec = next(filter(None, (finder.find_spec(name, path, target) for finder in others)), None)
+        # Python too passes over those without.
+        find = [finder.find_spec for finder in others if hasattr(finder, "find_spec")]
+        spec = next(filter(None, (each(name, path, target) for each in find)), None)
         if spec is not None and spec.loader is not None:
             self._change_after(spec.loader)
         return spec
