@@ -45,6 +45,7 @@ from peaksight.virtual_gpu.tensors.mode import VirtualGpuMode
 from peaksight.virtual_gpu.tensors.results import card_of, device_tensors, may_allocate, may_resize
 from peaksight.virtual_gpu.timing import waiting
 from peaksight.virtual_gpu.timing.stopwatch import Stopwatch
+from peaksight.virtual_gpu.torch_private import FakeTensorMode
 from peaksight.virtual_gpu.training import backward, data_loading, generation, modules, optimizers
 from peaksight.virtual_gpu.training.autocast import Autocast
 from peaksight.virtual_gpu.training.autograd_lines import AutogradLines
@@ -132,6 +133,7 @@ class VirtualGpu:
 
     def __enter__(self) -> "VirtualGpu":
         """Put the cards in."""
+        FakeTensorMode.cache_clear()  # DTensor asks it for results on the current card, which was another one before
         patches = self._patches.__enter__()
         dynamo.install(patches)
         rules = composites.composite_rules(self.rules, self.approximations.note)
