@@ -183,6 +183,9 @@ def test_one_chunk_of_many(num_chunks):
     assert all(chunks[index].numel() == 0 for index in range(len(expected), num_chunks))
 
 
+@pytest.mark.xfail(
+    torch.version.cuda is None, raises=RuntimeError, strict=True, reason="DTensor draws on a fake card of its own"
+)
 def test_a_sharded_model_is_made_on_the_card(rank):
     """GIVEN a model on meta that is sharded and then initialised, THEN a share of it is there."""
     with torch.device("meta"):
