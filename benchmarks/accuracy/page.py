@@ -10,7 +10,7 @@ from benchmarks.accuracy.differences import render_differences
 from benchmarks.accuracy.first import render_first
 from benchmarks.accuracy.goals import render_goals
 from benchmarks.accuracy.predictions import Prediction
-from benchmarks.accuracy.ranks import render_ranks
+from benchmarks.accuracy.ranks import memory_cells, render_ranks
 from benchmarks.accuracy.scores import Score, score
 from benchmarks.accuracy.workloads import TORCH
 from benchmarks.tables import table
@@ -100,13 +100,7 @@ def _outside(scores: Sequence[Score]) -> str:
 
 def _row(score: Score) -> tuple[str, ...]:
     return (
-        score.name,
-        f"{score.predicted_allocated_bytes / GIB:.3f}",
-        f"{score.measured_allocated_bytes / GIB:.3f}",
-        f"{score.allocated_error:+.2%}",
-        f"{score.predicted_reserved_bytes / GIB:.3f}",
-        f"{score.measured_reserved_bytes / GIB:.3f}",
-        f"{score.reserved_error:+.2%}",
+        *memory_cells(score),
         f"{score.predicted_process_bytes / GIB:.3f}",
         f"{score.measured_process_bytes / GIB:.3f}",
         f"{score.process_error:+.2%}",

@@ -22,10 +22,11 @@ def render_ranks(predictions: Sequence[Prediction]) -> str:
         return ""
     measured = known[0].workload.measured
     introduction = INTRODUCTION.format(device=measured["device"], torch=measured["torch"])
-    return "\n\n".join([introduction, table(HEAD, [_row(score(prediction)) for prediction in known])])
+    return "\n\n".join([introduction, table(HEAD, [memory_cells(score(prediction)) for prediction in known])])
 
 
-def _row(score: Score) -> tuple[str, ...]:
+def memory_cells(score: Score) -> tuple[str, ...]:
+    """The name, and allocated and reserved GiB: predicted, measured, and the error."""
     return (
         score.name,
         f"{score.predicted_allocated_bytes / GIB:.3f}",
