@@ -14,6 +14,7 @@ from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.utils.data import DistributedSampler
 
 from peaksight.records import Role
+from peaksight.units import MIB
 
 from .cards import by_role, h100, slugs
 
@@ -48,6 +49,23 @@ def test_a_group_of_any_backend(backend, launched, virtual_gpu):
     dist.barrier()
     dist.destroy_process_group()
     assert not dist.is_initialized()
+
+
+def test_what_nccl_takes_at_most(world):
+    """Each further group takes as much again without the kernels, and the first exchange between all more buffers."""
+    bounds = [at_most_bytes(world)]
+    dist.new_group([0])
+    bounds.append(at_most_bytes(world))
+    for _ in range(2):
+        dist.all_to_all_single(torch.empty(8, device="cuda"), torch.empty(8, device="cuda"))
+        bounds.append(at_most_bytes(world))
+
+    assert [840 * MIB, 1324 * MIB, 1766 * MIB, 1766 * MIB] == bounds
+
+
+def at_most_bytes(virtual_gpu):
+    """The bound of what communicators take."""
+    return {each.slug: each.at_most_bytes for each in virtual_gpu.approximations.records()}["communicator"]
 
 
 def test_a_group_without_a_launcher(virtual_gpu, monkeypatch):

@@ -8,7 +8,7 @@ from peaksight.attribution.live_set import live_set
 from peaksight.attribution.replayed import ReplayedFailure, replay_capture
 from peaksight.gpus import Room
 from peaksight.records import WITHOUT_ANSWER, Action, Approximation, Capture, OutOfMemory, Retries
-from peaksight.units import GIB
+from peaksight.units import GIB, MIB
 
 UNBOUNDED_BYTES = sys.maxsize
 # Approximations without a size that may still decide the verdict, and the most each is taken to hold.
@@ -19,7 +19,7 @@ DECIDING_BYTES = {
     "fft-workspace": GIB,
     "recurrent-layers": GIB,
     "other-process": UNBOUNDED_BYTES,
-    "communicator": GIB // 2,
+    "communicator": 840 * MIB,
 }
 
 

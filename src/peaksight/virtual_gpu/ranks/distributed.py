@@ -12,6 +12,7 @@ import torch.multiprocessing
 from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.memory.devices import Devices
 from peaksight.virtual_gpu.ranks import ddp, refused, sharding
+from peaksight.virtual_gpu.ranks.communicators import Communicators
 from peaksight.virtual_gpu.ranks.world import World
 from peaksight.virtual_gpu.torch_private import world as groups
 
@@ -57,7 +58,8 @@ def _make_groups(patches: Patches, world: World, note: Note, called: Called) -> 
 
     from peaksight.virtual_gpu.ranks import process_group
 
-    patches.set(process_group, "called", called)
+    communicators = Communicators(note, called)
+    patches.set(process_group, "called", communicators.called)
     if not hasattr(dist.Backend, _BACKEND.upper()):
         dist.Backend.register_backend(_BACKEND, _new_group, devices=["cpu", "cuda"])
 
@@ -70,7 +72,7 @@ def _make_groups(patches: Patches, world: World, note: Note, called: Called) -> 
         if isinstance(group, process_group.SameRanks):
             groups().pg_map[group] = (backend, store)
             if "nccl" in str(backend) or backend == dist.Backend.UNDEFINED:
-                note("communicator")
+                communicators.made()
         return group, store
 
     real = patches.set(c10d, "_new_process_group_helper", make)
