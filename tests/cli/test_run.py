@@ -174,3 +174,13 @@ def test_an_operator_that_fails_ends_the_traceback(peaksight, tmp_path):
     assert done.returncode == 2
     assert "_subclasses" not in done.stderr
     assert done.stderr.splitlines()[-2].startswith("RuntimeError")
+
+
+def test_annotations_for_github(peaksight, tmp_path):
+    """The answer at its line, the page folded; beside JSON on stdout the annotations are on stderr."""
+    done = peaksight("run", "--gpu", "t4", "--steps", "2", "--format", "github", MLP, *SMALL)
+    lines = done.stdout.splitlines()
+
+    assert "::notice file=" in done.stdout
+    assert lines.index("::group::peaksight") < lines.index("::endgroup::")
+    assert done.returncode == 0

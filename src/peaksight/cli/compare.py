@@ -11,12 +11,15 @@ from peaksight.attribution import JudgedRun, compare_runs
 from peaksight.cli.commit_peaks import commit_history
 from peaksight.cli.compared import Simulation, compared, simulation_of
 from peaksight.cli.elsewhere import saved_run, simulate
+from peaksight.cli.formats import format_option, script_of
 from peaksight.cli.output import Output
 from peaksight.cli.publish import Answer, Destinations, destination_options, publish_answer
 from peaksight.cli.simulation_options import SimulationOptions, simulation_options
 from peaksight.errors import ScriptError, UsageError
 from peaksight.records import CommitHistory, Comparison
 from peaksight.reporting.comparison import render_commits, render_comparison
+from peaksight.reporting.comparison_sentences import happened
+from peaksight.reporting.github import comparison_annotations, plain_summary
 from peaksight.reporting.json import comparison_to_json
 
 # A command in quotes that begins with an option of its own, which click would take for one option.
@@ -36,6 +39,7 @@ class _Compare(click.Command):
 @click.option("--each-commit", "range_", metavar="REV..REV", help="Simulate SCRIPT at each commit after the first REV.")
 @click.option("-m", "is_module", is_flag=True, help="With --each-commit: SCRIPT is a module, as in `python -m`.")
 @destination_options
+@format_option
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="A B | --each-commit REV..REV SCRIPT [ARGS]...")
 def compare(words: tuple[str, ...], range_: str | None, is_module: bool, **options: Any) -> None:
     """Say where the difference between the peaks of A and B comes from.
@@ -84,7 +88,15 @@ def _publish_comparison(found: Comparison, to: Destinations, output: Output) -> 
         return comparison_to_html(found)
 
     render, to_json = partial(render_comparison, found), partial(comparison_to_json, found)
-    publish_answer(Answer(render=render, json=to_json, page=page), to, output)
+    answer = Answer(
+        render=render,
+        json=to_json,
+        page=page,
+        annotations=partial(comparison_annotations, found),
+        summary=lambda: plain_summary("peaksight compare", happened(found)),
+        target=script_of(found.b.argv),
+    )
+    publish_answer(answer, to, output)
 
 
 def _publish_commits(found: CommitHistory, to: Destinations, output: Output) -> None:

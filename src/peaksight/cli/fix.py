@@ -12,8 +12,9 @@ import click
 from peaksight.cli.candidates import failed, simulated
 from peaksight.cli.certifying import certify_plan, keeps_its_class
 from peaksight.cli.cheapest import answer_cheapest
+from peaksight.cli.formats import format_option, script_of
 from peaksight.cli.output import Output
-from peaksight.cli.publish import FILE, STDOUT, Destinations, json_options, write_file
+from peaksight.cli.publish import FILE, Answer, Destinations, json_options, publish_answer, write_file
 from peaksight.cli.script_words import script_command
 from peaksight.cli.simulation_options import SimulationOptions, simulation_options
 from peaksight.cli.sweeps import Asked, answer_sweep, sweep_options, two_questions
@@ -27,6 +28,7 @@ from peaksight.records import Capture, Report, ScriptCommand
 from peaksight.records.findings import Effect
 from peaksight.records.plan_file import write_plan
 from peaksight.records.proposals import FixReport
+from peaksight.reporting.github import fix_annotations
 from peaksight.reporting.incident import incident_to_markdown
 from peaksight.reporting.json import fix_to_json
 from peaksight.reporting.plans import render_fix
@@ -81,6 +83,7 @@ NO_LIMIT = 100.0
 @click.option("--with", "extra", default="", metavar="ARGS", help="Arguments for --certify, as for a smaller size.")
 @click.option("--report", type=FILE, metavar="FILE", help="Write what was found as a post-mortem in Markdown.")
 @json_options
+@format_option
 @click.option("-m", "is_module", is_flag=True, help="SCRIPT is a module, as in `python -m`.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
 def fix(
@@ -207,10 +210,12 @@ def _publish(found: FixReport, report: Report, to: Destinations, output: Output)
         write_file(to.diff, lambda path: path.write_bytes(found.diff.encode()), output)
     if to.report:
         write_file(to.report, lambda path: path.write_text(incident_to_markdown(found, report), "utf-8"), output)
-    text = fix_to_json(found)
-    if to.json == STDOUT:
-        output.print(text)
-        return
-    output.draw(lambda console: render_fix(found, console))
-    if to.json:
-        write_file(to.json, lambda path: path.write_text(text, encoding="utf-8"), output)
+    answer = Answer(
+        render=partial(render_fix, found),
+        json=partial(fix_to_json, found),
+        page=str,
+        annotations=partial(fix_annotations, found),
+        summary=lambda: incident_to_markdown(found, report),
+        target=script_of(found.argv),
+    )
+    publish_answer(answer, to, output)

@@ -1,6 +1,6 @@
 """Where a report goes: what `run` and `report` share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -9,10 +9,12 @@ from typing import Any
 import click
 from rich.console import Console
 
+from peaksight.cli.formats import GITHUB, TEXT, located, print_for_github, script_of
 from peaksight.cli.output import Output
 from peaksight.errors import UsageError
 from peaksight.records import Report
 from peaksight.reporting import render_report, report_to_json
+from peaksight.reporting.github import Locate, report_annotations, report_summary
 
 STDOUT = Path("-")
 FILE = click.Path(dir_okay=False, resolve_path=True, path_type=Path)
@@ -33,7 +35,7 @@ class Destinations:
     """The files to write beside the report in the terminal, None where the option was not given.
 
     `diff` goes beside a plan, `report` is a page in Markdown. `show_all` prints the causes that were looked for and
-    refuted as well.
+    refuted as well. `form` is one of `FORMATS`.
     """
 
     json: Path | None = None
@@ -43,6 +45,7 @@ class Destinations:
     report: Path | None = None
     force: bool = False
     show_all: bool = False
+    form: str = TEXT
 
     def check(self) -> None:
         """Raise UsageError for a file that exists, unless `force`, and for one that cannot be written as asked."""
@@ -82,11 +85,14 @@ def json_options(command: Callable) -> Callable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a command found, in each form that it can be published in."""
+    """What a command found, in each form that it can be published in; `target` is the script that its lines are of."""
 
     render: Callable[[Console], None]
     json: Callable[[], str]
     page: Callable[[], str]
+    annotations: Callable[[Locate], Iterable[str]] = lambda _: ()
+    summary: Callable[[], str] = lambda: ""
+    target: str = ""
 
 
 def publish(report: Report, to: Destinations, output: Output, *, shown: bool = True) -> None:
@@ -95,6 +101,9 @@ def publish(report: Report, to: Destinations, output: Output, *, shown: bool = T
         render=partial(render_report, report, show_all=to.show_all),
         json=partial(report_to_json, report),
         page=lambda: _page(report),
+        annotations=partial(report_annotations, report),
+        summary=partial(report_summary, report),
+        target=script_of(report.argv),
     )
     publish_answer(answer, to, output, shown=shown)
 
@@ -103,8 +112,11 @@ def publish_answer(answer: Answer, to: Destinations, output: Output, *, shown: b
     """As `publish`, for whatever a command found."""
     if to.json == STDOUT:
         output.print(answer.json())
-    elif shown:
+    elif shown and to.form == TEXT:
         output.draw(answer.render)
+    if shown and to.form == GITHUB:
+        render = None if to.json == STDOUT else answer.render
+        print_for_github(answer.annotations(located(answer.target)), answer.summary(), render, output)
     if to.json and to.json != STDOUT:
         write_file(to.json, lambda path: path.write_text(answer.json(), encoding="utf-8"), output)
     if to.html:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from peaksight.attribution import Disagreement, disagreement, in_deadlock
+from peaksight.cli.formats import format_option
 from peaksight.cli.output import Output, stdout_on_stderr
 from peaksight.cli.plans import plan_option, under_plan
 from peaksight.cli.publish import FILE, STDOUT, Destinations, all_option, destination_options, publish, write_file
@@ -32,6 +33,7 @@ FITS, DOES_NOT_FIT, NO_ANSWER = 0, 1, 2
 @click.option("--save", type=FILE, metavar="FILE", help="Save the run, for `peaksight report FILE`.")
 @destination_options
 @all_option
+@format_option
 @click.option("-m", "is_module", is_flag=True, help="SCRIPT is a module, as in `python -m`.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
 def run(words: tuple[str, ...], is_module: bool, plan: Path | None, **options: Any) -> int:

@@ -50,6 +50,11 @@ def _answer(found: FixReport) -> tuple[str, str]:
     )
 
 
+def answer_line(found: FixReport) -> str:
+    """The answer in one sentence."""
+    return _answer(found)[0]
+
+
 def _size(tried: Tried) -> str:
     return format_bytes(tried.outcome.reserved_bytes)
 
