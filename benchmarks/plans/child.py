@@ -24,6 +24,7 @@ def main(settings: dict[str, Any]) -> dict[str, Any]:
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
     from benchmarks.plans.pairs import SCRIPTS
+    from benchmarks.times.measure import load_ahead
     from peaksight.overlays.apply import apply_changes
     from peaksight.overlays.patches import Patches
     from peaksight.records.plan import Change
@@ -36,6 +37,7 @@ def main(settings: dict[str, Any]) -> dict[str, Any]:
         ends[-1].record()
 
     register_optimizer_step_post_hook(stepped)
+    load_ahead()
     script, *arguments = settings["argv"]
     steps = [] if script == "hf_trainer.py" else ["--steps", str(NUM_STEPS)]
     sys.argv = [script, *arguments, *steps]

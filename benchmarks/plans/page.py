@@ -79,8 +79,9 @@ def _head() -> Iterator[str]:
     yield "another micro-batch draws other masks of dropout."
     yield ""
     measured = f"{machine['card']}, torch {machine['torch']}, {machine['date']}"
-    yield f"Predicted for an H100 80GB with torch 2.14.1 and no GPU; measured on a {measured}."
-    yield "*Time* is that of an optimizer step over the one of the script as it is."
+    gpus = ", ".join(sorted({row.predicted["gpu"] for row in rows()}))
+    yield f"Predicted for an {gpus} with torch 2.14.1 and no GPU; measured on an {measured}."
+    yield "*Time* is that of an optimizer step over the one of the script as it is; batches are loaded ahead."
 
 
 def _table() -> str:

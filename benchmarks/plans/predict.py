@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.plans.pairs import PREDICTED, SCRIPTS, Pair, all_pairs
 from peaksight.gpus import find_card, room_on
 
-CARD = "h100-80gb"
+CARD = "h200"
 
 
 def main(names: list[str]) -> None:
@@ -31,6 +31,7 @@ def predict(pair: Pair) -> dict[str, Any]:
     report = _fix(pair)
     best = report["best"] or report["smallest"]
     return {
+        "gpu": report["gpu"],
         "fits": report["best"] is not None,
         "title": best["candidate"]["title"],
         "plan": report["plan"],

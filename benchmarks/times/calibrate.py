@@ -15,14 +15,15 @@ from statistics import median
 from typing import Any
 
 from benchmarks.accuracy.captures import ROOM
-from benchmarks.times.hooks import FILE as HOOKS
-from benchmarks.times.hooks import NUM_IDENTITIES
+from benchmarks.times.policies import FILE as POLICIES
+from benchmarks.times.policies import NUM_IDENTITIES
 from benchmarks.times.recording import Operator, operators_of_cases, phases_of_hosts
 from peaksight.virtual_gpu.timing import efficiencies, roofline
 from peaksight.virtual_gpu.timing.efficiencies import POINTWISE, Kind, Reach
 from peaksight.virtual_gpu.timing.work import Work
 
 MEASURED = Path(__file__).with_name("measured") / "micro.json"
+CHECKPOINTS = MEASURED.with_name("checkpoints.json")
 FILE = Path(efficiencies.__file__).with_name("efficiencies.toml")
 HOST = ("recording", "backward", "plain", "view", "module", "pass", "optimizer", "parameter")
 # Nothing but one operator over and over stays in the caches of the processor, as no training does.
@@ -141,21 +142,32 @@ def fit_lists(cases: list[tuple[Work, float]], plain: float) -> dict[str, float]
     return dict(zip(names, map(exp, search(error, [log(2e-6), log(2e-7), log(2e-7)])), strict=True))
 
 
-def fit_hooks(host: dict[str, Any]) -> dict[str, float]:
-    """What the host takes for a tensor that a checkpoint saves, and to ask a policy about an operator.
+def fit_policies(host: dict[str, Any]) -> float:
+    """What the host takes to ask a policy about an operator.
 
     Measured without a card, and scaled by how long both machines take to call modules that do nothing.
 
     The backward of those has as many operators as their forward, and no calls.
     """
-    found = json.loads(HOOKS.read_text())
+    found = json.loads(POLICIES.read_text())
     idle = [phases for name, phases in host.items() if name.startswith("identities")]
     forward, backward = (min(phases[name] for phases in idle) for name in ("forward", "backward"))
     slower = (forward - backward) / NUM_IDENTITIES / found["call_seconds"]
-    return {
-        "hook_seconds": slower * found["extra_seconds"] / found["num_saved"],
-        "policy_seconds": slower * found["policy_seconds"] / found["num_asked"],
-    }
+    return slower * found["policy_seconds"] / found["num_asked"]
+
+
+def fit_checkpoints() -> dict[str, float]:
+    """What the host takes for each checkpoint, and for each tensor that it saves."""
+    found = json.loads(CHECKPOINTS.read_text())["regions"].values()
+
+    def error(place: Sequence[float]) -> float:
+        region, hook = map(exp, place)
+        return sum(
+            log((each["regions"] * region + each["saved"] * hook) / each["extra_seconds"]) ** 2 for each in found
+        )
+
+    names = ("region_seconds", "hook_seconds")
+    return dict(zip(names, map(exp, search(error, [log(3e-4), log(3e-5)])), strict=True))
 
 
 def fit_copies(measured: dict[str, float], num_bytes: int = 2**24) -> dict[str, float]:
@@ -210,7 +222,8 @@ def main() -> None:
         kinds[kind] = {"operators": listed} | on_host.get(kind, {}) | figures
     seconds = {f"{name}_seconds": value for name, value in fit_host(measured["host"], kinds).items()}
     about = {name: measured["machine"][name] for name in ("card", "torch", "date")}
-    host = seconds | fit_hooks(measured["host"]) | fit_copies(measured["copies"])
+    host = seconds | fit_checkpoints() | {"policy_seconds": fit_policies(measured["host"])}
+    host |= fit_copies(measured["copies"])
     FILE.write_text(text(about | {"host": host, "kinds": kinds}))
 
 

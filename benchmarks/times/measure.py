@@ -169,7 +169,7 @@ def measure_steps(words: list[str]) -> dict[str, Any]:
         ends.append(event)
 
     register_optimizer_step_post_hook(stepped)
-    _load_ahead()
+    load_ahead()
     script, *arguments = words
     sys.argv = [script, *arguments, "--steps", str(NUM_STEPS)]
     sys.path.insert(0, str(SCRIPTS))
@@ -185,7 +185,7 @@ def measure_steps(words: list[str]) -> dict[str, Any]:
     }
 
 
-def _load_ahead() -> None:
+def load_ahead() -> None:
     """Read all batches before the first: a step is timed without what its data takes."""
     from torch.utils.data import DataLoader
 

@@ -55,6 +55,7 @@ __all__ = [
     "below_autograd",
     "called_by_engine",
     "check_release",
+    "checkpoint_hooks",
     "checkpointing",
     "composite",
     "current_autograd_node",
@@ -105,6 +106,8 @@ PROBES: tuple[tuple[object, str], ...] = (
     (checkpointing, "_checkpoint_without_reentrant_generator"),
     (checkpointing, "_CachingTorchDispatchMode"),
     (checkpointing, "_CachedTorchDispatchMode"),
+    (checkpointing, "_checkpoint_hook"),
+    (checkpointing, "_recomputation_hook"),
     (torch._C, "_swap_tensor_impl"),
     (torch._C, "_storage_Use_Count"),
     (torch.Tensor, "_use_count"),
@@ -159,6 +162,11 @@ next_sequence_nr = torch._C._autograd._get_sequence_nr
 def selective_modes() -> tuple[Any, Any]:
     """The modes that ask a policy of selective checkpointing, in a forward and where it runs again."""
     return checkpointing._CachingTorchDispatchMode, checkpointing._CachedTorchDispatchMode
+
+
+def checkpoint_hooks() -> tuple[Any, Any]:
+    """What takes the tensors that autograd saves in a checkpoint, in a forward and where it runs again."""
+    return checkpointing._checkpoint_hook, checkpointing._recomputation_hook
 
 
 def check_release() -> str | None:

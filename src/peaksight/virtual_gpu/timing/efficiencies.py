@@ -19,9 +19,9 @@ _INSTEAD = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
     """What the host takes: for an operator while autograd records, in a backward pass, and else; for a view of a
-    tensor; for a call of a module, a backward pass, an optimizer's step and each parameter in it; for a tensor that a
-    checkpoint saves; to ask a policy of selective checkpointing about an operator; to learn that the card is done. The
-    fractions are of the link's bandwidth, from and to memory that is page-locked and that is not.
+    tensor; for a call of a module, a backward pass, an optimizer's step and each parameter in it; for a checkpoint and
+    each tensor that it saves; to ask a policy of selective checkpointing about an operator; to learn that the card is
+    done. The fractions are of the link's bandwidth, from and to memory that is page-locked and that is not.
     """
 
     recording_seconds: float
@@ -32,6 +32,7 @@ class Host:
     pass_seconds: float
     optimizer_seconds: float
     parameter_seconds: float
+    region_seconds: float
     hook_seconds: float
     policy_seconds: float
     synchronize_seconds: float

@@ -16,8 +16,8 @@ from peaksight.virtual_gpu.training.training_loop import TrainingLoop
 
 aten = torch.ops.aten
 _COPIES = (aten.copy_.default, aten._to_copy.default)
-# Inside a checkpoint that is not reentrant, a saved tensor is packed in the forward and when that runs again.
-_PACKS = 2
+# A checkpoint that is not reentrant takes what is saved in it once in the forward and once when that runs again.
+_TURNS = 2
 # Autograd makes them of fake tensors only.
 _UNSEEN = (aten.detach.default,)
 
@@ -88,7 +88,11 @@ class Stopwatch:
 
     def packed(self) -> None:
         """A hook has taken a tensor that autograd saves."""
-        self.clocks.host += self._host.hook_seconds / _PACKS
+        self.clocks.host += self._host.hook_seconds / _TURNS
+
+    def region_begins(self) -> None:
+        """A checkpoint calls its function, in the forward or when that runs again."""
+        self.clocks.host += self._host.region_seconds / _TURNS
 
     def asked(self) -> None:
         """A policy of selective checkpointing was asked about an operator."""

@@ -9,7 +9,7 @@ from torch import nn
 from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.answers.streams import Event, Stream
 from peaksight.virtual_gpu.timing.stopwatch import Stopwatch
-from peaksight.virtual_gpu.torch_private import selective_modes
+from peaksight.virtual_gpu.torch_private import checkpoint_hooks, selective_modes
 
 
 def install(patches: Patches, stopwatch: Stopwatch) -> None:
@@ -18,6 +18,7 @@ def install(patches: Patches, stopwatch: Stopwatch) -> None:
     _follow_streams(patches, stopwatch)
     _follow_events(patches, stopwatch)
     _follow_policies(patches, stopwatch)
+    _follow_checkpoints(patches, stopwatch)
     synchronize = torch.cuda.synchronize
 
     def synchronized(device: Any = None) -> None:
@@ -48,6 +49,19 @@ def _asking(dispatch: Callable, stopwatch: Stopwatch) -> Callable:
         return dispatch(*args, **kwargs)
 
     return asked
+
+
+def _follow_checkpoints(patches: Patches, stopwatch: Stopwatch) -> None:
+    for hooks in checkpoint_hooks():
+        patches.set(hooks, "__init__", _beginning(hooks.__init__, stopwatch))
+
+
+def _beginning(begin: Callable, stopwatch: Stopwatch) -> Callable:
+    def began(*args: Any, **kwargs: Any) -> None:
+        stopwatch.region_begins()
+        begin(*args, **kwargs)
+
+    return began
 
 
 def _follow_streams(patches: Patches, stopwatch: Stopwatch) -> None:

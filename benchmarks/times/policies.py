@@ -1,9 +1,9 @@
-"""`python -m benchmarks.times.hooks`: what checkpointing costs the host beside the forward that it runs again.
+"""`python -m benchmarks.times.policies`: what a policy of selective checkpointing costs the host.
 
-A policy of selective checkpointing is asked for every operator, in the forward and again when that is repeated.
+It is asked for every operator, in the forward and again when that is repeated.
 
-Without a card: torch calls Python functions for each tensor that autograd saves inside of a checkpoint, whatever it is
-on. How fast a machine runs Python tell the calls of a module that does nothing, which were timed beside the card too.
+Without a card: torch calls a Python function, whatever the tensors are on. How fast a machine runs Python tell the
+calls of a module that does nothing, which were timed beside the card too.
 """
 
 import json
@@ -20,7 +20,7 @@ from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selectiv
 
 from benchmarks.times.hosts import WIDTH, Block
 
-FILE = Path(__file__).with_name("measured") / "hooks.json"
+FILE = Path(__file__).with_name("measured") / "policies.json"
 NUM_BLOCKS = 24
 NUM_ROUNDS = 25
 NUM_IDENTITIES = 500
@@ -35,19 +35,6 @@ def seconds(blocks: nn.ModuleList, call: Callable[[nn.Module, torch.Tensor], tor
     ended = time.process_time()
     x.sum().backward()
     return ended - began, time.process_time() - ended
-
-
-def num_saved(blocks: nn.ModuleList) -> int:
-    """The tensors that a forward saves."""
-    saved: list[int] = []
-
-    def pack(tensor: torch.Tensor) -> torch.Tensor:
-        saved.append(tensor.numel())
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        seconds(blocks, lambda block, x: block(x))
-    return len(saved)
 
 
 def num_asked(blocks: nn.ModuleList) -> int:
@@ -71,20 +58,20 @@ def main() -> None:
     """Measure in turns; the best of each counts."""
     torch.set_num_threads(1)
     blocks = nn.ModuleList(Block() for _ in range(NUM_BLOCKS))
-    plain, again, asked = [], [], []
+    again, asked = [], []
     contexts = partial(create_selective_checkpoint_contexts, _policy)
     for _ in range(NUM_ROUNDS):
-        plain.append(seconds(blocks, lambda block, x: block(x)))
         again.append(seconds(blocks, lambda block, x: checkpoint(block, x, use_reentrant=False)))
         asked.append(seconds(blocks, lambda block, x: checkpoint(block, x, use_reentrant=False, context_fn=contexts)))
-    forward, backward = (min(times) for times in zip(*plain, strict=True))
     identities = nn.ModuleList([nn.Sequential(*(nn.Identity() for _ in range(NUM_IDENTITIES)))])
     call_seconds = min(seconds(identities, lambda module, x: module(x))[0] for _ in range(NUM_ROUNDS)) / NUM_IDENTITIES
-    extra = sum(min(times) for times in zip(*again, strict=True)) - 2 * forward - backward
-    policies = sum(min(times) for times in zip(*asked, strict=True)) - 2 * forward - backward - extra
-    found = {"num_asked": num_asked(blocks), "policy_seconds": policies}
-    found |= {"torch": torch.__version__, "date": str(date.today()), "num_saved": num_saved(blocks)}
-    FILE.write_text(json.dumps(found | {"call_seconds": call_seconds, "extra_seconds": extra}, indent=1) + "\n")
+    policies = _best(asked) - _best(again)
+    found = {"torch": torch.__version__, "date": str(date.today()), "call_seconds": call_seconds}
+    FILE.write_text(json.dumps(found | {"num_asked": num_asked(blocks), "policy_seconds": policies}, indent=1) + "\n")
+
+
+def _best(times: list[tuple[float, float]]) -> float:
+    return sum(min(phase) for phase in zip(*times, strict=True))
 
 
 if __name__ == "__main__":
