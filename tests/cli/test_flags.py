@@ -17,6 +17,7 @@ FLAGS = {
     "explain": "--markdown",
     "replay": "",
     "gpus": "--mig --json",
+    "watch": "--directory -m",
     "planned": "--plan -m",
 }
 

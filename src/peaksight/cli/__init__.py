@@ -17,6 +17,7 @@ from peaksight.cli.replay import replay
 from peaksight.cli.report import report
 from peaksight.cli.run import run
 from peaksight.cli.verify import verify
+from peaksight.cli.watch import watch
 from peaksight.errors import PeaksightError
 
 NO_ANSWER = 2
@@ -28,7 +29,7 @@ def peaksight() -> None:
     """See the memory peak of a PyTorch training run before the GPU does."""
 
 
-for command in (run, fix, compare, verify, read, report, explain, replay, gpus, planned):
+for command in (run, fix, compare, verify, read, watch, report, explain, replay, gpus, planned):
     peaksight.add_command(command)
 
 

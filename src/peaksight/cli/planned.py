@@ -1,14 +1,12 @@
 """`python -m peaksight --plan plan.json train.py ARGS`: a real run under a plan."""
 
-import runpy
-import sys
 from pathlib import Path
 
 import click
 
 from peaksight.cli.plans import PLAN_FILE, under_plan
 from peaksight.cli.script_words import script_command
-from peaksight.records import ScriptCommand
+from peaksight.virtual_gpu.script.real_run import run_for_real
 
 
 @click.command(hidden=True, context_settings={"allow_interspersed_args": False})
@@ -25,18 +23,7 @@ def planned(words: tuple[str, ...], plan: Path, is_module: bool) -> int:
     with Patches() as patches:
         applied = apply_changes(read.changes, patches)
         try:
-            _run(command)
+            return run_for_real(command)
         finally:
             for kind in applied.without_effect():
                 click.echo(f"peaksight: of the plan, {kind} changed nothing in this run.", err=True)
-    return 0
-
-
-def _run(command: ScriptCommand) -> None:
-    """As `python script.py` would."""
-    sys.argv = [command.target, *command.args]
-    if command.is_module:
-        runpy.run_module(command.target, run_name="__main__", alter_sys=True)
-    else:
-        sys.path[0] = str(Path(command.target).resolve().parent)
-        runpy.run_path(command.target, run_name="__main__")

@@ -8,8 +8,8 @@ from types import CodeType, FrameType
 from typing import Any
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-# Outside of it are the frames that started the run.
-_RUNNER = os.path.join(PACKAGE, "virtual_gpu", "script", "runner.py")
+# Outside of them are the frames that started the run.
+_RUNNERS = {os.path.join(PACKAGE, "virtual_gpu", "script", name) for name in ("runner.py", "real_run.py")}
 # Where an operator goes on in Python for a fake tensor: on the card its frames end before it.
 _FAKE_KERNELS = f"{os.sep}torch{os.sep}_subclasses{os.sep}"
 _MODE = os.path.join(PACKAGE, "virtual_gpu", "tensors", "mode.py")
@@ -49,7 +49,7 @@ def visible(codes: Sequence[CodeType]) -> list[int]:
         if is_ours(code.co_filename):
             after_ours = True
             after_detour |= _leave_detour(kept, codes)
-            if code.co_filename == _RUNNER:
+            if code.co_filename in _RUNNERS:
                 kept.clear()
             elif code.co_filename == _MODE:
                 return _before_the_way_there(kept, codes)

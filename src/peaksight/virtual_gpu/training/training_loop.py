@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from peaksight.overlays.passes import Passes
 from peaksight.records import Phase
-from peaksight.virtual_gpu.training.passes import Passes
 from peaksight.virtual_gpu.training.stopping import (
     MAX_CALLS_AFTER,
     MAX_ROUNDS_LEFT,

@@ -1,0 +1,42 @@
+"""The private names of torch that a watched run touches, each behind a probe."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+Read = Callable[[int], dict[str, Any]]
+Reset = Callable[[int], None]
+
+# The same C functions under two names: `torch.cuda` has its own.
+_READ = ("_cuda_memoryStats", "_accelerator_getDeviceStats")
+_RESET = ("_cuda_resetPeakMemoryStats", "_accelerator_resetPeakStats")
+
+
+def statistics_functions() -> tuple[Read, Reset]:
+    """What reads the statistics of a card by its index, as a nested dictionary, and what resets their peaks."""
+    return torch._C._cuda_memoryStats, torch._C._cuda_resetPeakMemoryStats
+
+
+def replace_statistics(read: Read, reset: Reset) -> None:
+    """Have every function of torch that reads or resets statistics call these, for good."""
+    for names, function in ((_READ, read), (_RESET, reset)):
+        for name in names:
+            if hasattr(torch._C, name):
+                setattr(torch._C, name, function)
+
+
+def attach_out_of_memory_observer(observer: Callable[[int, int, int, int], None]) -> None:
+    """Call `observer(device, requested, total, free)` where the allocator gives up, before it raises; for good.
+
+    It is attached once the script uses CUDA: to do it earlier would be to initialize CUDA in its place.
+    """
+    attach = getattr(torch._C, "_cuda_attach_out_of_memory_observer", None)
+    lazily = getattr(torch.cuda, "_lazy_call", None)
+    if attach is not None and lazily is not None:
+        lazily(lambda: attach(observer))
+
+
+def history_is_recorded() -> bool:
+    """Whether the script records the history of the allocator itself."""
+    return bool(getattr(torch._C, "_cuda_isHistoryEnabled", lambda: False)())

@@ -1,0 +1,119 @@
+"""`peaksight watch`, as a command: the script runs as it would without it."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from peaksight.records.watched_file import read_watched
+
+pytestmark = pytest.mark.torch
+
+ENDINGS = """
+import os
+import signal
+import sys
+
+print("begins", __name__, sys.argv, sys.path[0], __file__)
+if sys.argv[1] == "fails":
+    raise ValueError("mine")
+if sys.argv[1] == "exits":
+    sys.exit("a message")
+if sys.argv[1] == "is killed":
+    os.kill(os.getpid(), signal.SIGKILL)
+if sys.argv[1] == "is interrupted":
+    signal.raise_signal(signal.SIGINT)
+"""
+
+SCRIPT = """
+import os
+import signal
+import sys
+
+import torch
+
+print("begins", __name__, sys.argv)
+model = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(4):
+    model(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+if sys.argv[1] == "fails":
+    raise ValueError("mine")
+if sys.argv[1] == "is killed":
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture
+def watch(tmp_path):
+    """Watches `SCRIPT` in an empty directory."""
+    (tmp_path / "train.py").write_text(SCRIPT)
+
+    def run(*words, before=("-m", "peaksight", "watch")):
+        return subprocess.run(
+            [sys.executable, *before, *words], cwd=tmp_path, capture_output=True, text=True, timeout=300
+        )
+
+    return run
+
+
+def watched_in(directory):
+    return [read_watched(path) for path in sorted(directory.rglob("*.jsonl"))]
+
+
+@pytest.mark.parametrize("ending", ["ends", "fails", "exits", "is killed", "is interrupted"])
+def test_it_ends_as_without(watch, tmp_path, ending):
+    """The same exit code, prints and traceback."""
+    (tmp_path / "endings.py").write_text(ENDINGS)
+    alone = watch("endings.py", ending, before=())
+    done = watch("--directory", "seen", "endings.py", ending)
+    (watched,) = watched_in(tmp_path / "seen")
+
+    assert (done.returncode, done.stdout, done.stderr) == (alone.returncode, alone.stdout, alone.stderr)
+    assert (watched.end is None) == (ending == "is killed")
+
+
+def test_a_process_that_is_killed(watch, tmp_path):
+    """Leaves every step that it has done."""
+    done = watch("--directory", "seen", "train.py", "is killed")
+    (watched,) = watched_in(tmp_path / "seen")
+
+    assert done.returncode == -signal.SIGKILL
+    assert [step.step for step in watched.steps] == [1, 2, 3, 4]
+    assert watched.end is None
+
+
+def test_where_it_is_written(watch, tmp_path):
+    """Each run has a folder of its own; a directory that cannot be written does not stop the script."""
+    (tmp_path / "file").write_text("")
+    assert watch("train.py", "ends").returncode == 0
+    done = watch("--directory", "file/below", "-m", "train", "ends")
+
+    assert len(list((tmp_path / "peaksight-watch").iterdir())) == 1
+    assert (done.returncode, done.stdout.splitlines()[0][:15]) == (0, "begins __main__")
+    assert "Can't write" in done.stderr
+    assert "the script runs without it" in done.stderr
+
+
+def test_a_launcher_in_front_of_the_script(watch):
+    """Is told where to put the words."""
+    done = watch("torchrun", "--nproc-per-node", "2", "train.py")
+
+    assert done.returncode == 2
+    assert "-m peaksight watch train.py" in done.stderr
+
+
+def test_two_ranks(watch, tmp_path):
+    """Under torchrun, with the exit code of the launcher: one directory, a file each."""
+    done = watch("train.py", "fails", before=("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+                                                    "-m", "peaksight", "watch"))  # fmt: skip
+    seen = watched_in(tmp_path / "peaksight-watch")
+
+    assert done.returncode == 1
+    assert len({watched.process.run for watched in seen}) == 1
+    assert len(list((tmp_path / "peaksight-watch").iterdir())) == 1
+    assert [watched.process.rank for watched in seen] == [0, 1]
+    assert any(watched.end and watched.end.error == "ValueError: mine" for watched in seen)
