@@ -101,7 +101,7 @@ def _out_of_memory(capture: Capture) -> OutOfMemory | None:
         step=failure.step,
         phase=failure.phase,
         at=failure.source,
-        backward_at=None,
+        backward_at=failure.backward_source or None,
         free_bytes=failure.free_bytes,
         live=live_set(capture, failure.tick),
         device=capture.device,

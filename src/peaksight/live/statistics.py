@@ -77,7 +77,7 @@ class CudaStatistics:
             device=device,
             name=cuda.get_device_name(device),
             total_bytes=cuda.mem_get_info(device)[1],
-            torch=sys.modules["torch"].__version__,
+            torch=str(sys.modules["torch"].__version__),  # of a class of its own
             settings=next((os.environ[name] for name in _SETTINGS if os.environ.get(name)), ""),
         )
 

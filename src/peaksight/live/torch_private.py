@@ -40,3 +40,29 @@ def attach_out_of_memory_observer(observer: Callable[[int, int, int, int], None]
 def history_is_recorded() -> bool:
     """Whether the script records the history of the allocator itself."""
     return bool(getattr(torch._C, "_cuda_isHistoryEnabled", lambda: False)())
+
+
+def once_initialized(call: Callable[[], None]) -> None:
+    """`call` once the script uses CUDA; never where torch offers no way to wait for that."""
+    lazily = getattr(torch.cuda, "_lazy_call", None)
+    if lazily is not None:
+        lazily(call)
+
+
+def record_history(max_entries: int) -> None:
+    """Record the last allocations with their Python stacks, unless the script does so itself."""
+    record = getattr(torch.cuda.memory, "_record_memory_history", None)
+    if record is not None and not history_is_recorded():
+        record(max_entries=max_entries, context="alloc", stacks="python")
+
+
+def memory_snapshot() -> dict[str, Any] | None:
+    """What the allocator holds and has done, None where it cannot be told."""
+    take = getattr(torch.cuda.memory, "_snapshot", None)
+    return None if take is None or not torch.cuda.is_initialized() else take()
+
+
+def memory_fraction(device: int) -> float:
+    """How much of the card the allocator may take, 1.0 where torch does not tell."""
+    get = getattr(torch._C, "_cuda_getMemoryFraction", None)
+    return 1.0 if get is None else get(device)

@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from peaksight.live.capsule import keep_capsule
 from peaksight.live.out_of_memory import follow_out_of_memory
 from peaksight.live.process import this_process
 from peaksight.live.recorder import Prediction, Recorder, Watcher
@@ -58,6 +59,7 @@ def recording(watching: Watching, argv: tuple[str, ...]) -> Iterator[Recorder]:
     with Patches() as patches:
         follow_steps(patches, recorder.optimizer_stepped, recorder.step)
         follow_out_of_memory(patches, recorder.out_of_memory)
+        keep_capsule(recorder, directory, patches, say=say)
         try:
             yield recorder
         finally:

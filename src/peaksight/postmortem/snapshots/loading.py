@@ -53,7 +53,7 @@ def load_snapshot(path: Path, progress: Progress | None = None) -> Loaded:
         SnapshotError: the file cannot be read, holds what no snapshot does, or is cut short.
     """
     try:
-        return _loaded(*_read(path, progress))
+        return loaded_from(*_read(path, progress))
     except (Malformed, OSError, EOFError, zlib.error, LookupError, TypeError, ValueError, OverflowError) as error:
         why = str(error) if isinstance(error, Malformed) else f"it is no memory snapshot ({error})"
         if isinstance(error, OSError):
@@ -74,8 +74,12 @@ def _unpacked(raw: Any) -> BinaryIO:
     return gzip.open(raw) if raw.peek(2)[:2] == _GZIP else raw  # type: ignore[return-value]
 
 
-def _loaded(snapshot: Any, sink: TableSink) -> Loaded:
-    """Before torch 2.0 a snapshot is the list of its segments."""
+def loaded_from(snapshot: Any, sink: TableSink) -> Loaded:
+    """What `snapshot` holds, whose lists `sink` took; before torch 2.0 it is the list of its segments.
+
+    Raises:
+        Malformed, LookupError, TypeError, ValueError, OverflowError: it holds what no snapshot does.
+    """
     told = {"segments": snapshot} if isinstance(snapshot, list) else checked(snapshot, dict)
     if not {"segments", "device_traces"} & set(told):
         raise Malformed("it has neither segments nor traces of devices")

@@ -1,7 +1,7 @@
 """Recordings: the captures of a snapshot's devices, and what lay where at the moment that matters."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -10,9 +10,12 @@ from peaksight.errors import SnapshotError
 from peaksight.postmortem.snapshots.captures import Known, capture_of, known_of
 from peaksight.postmortem.snapshots.lives import ALIVE, Lives, follow
 from peaksight.postmortem.snapshots.loading import Loaded, Progress, load_snapshot
+from peaksight.postmortem.snapshots.places import printable
 from peaksight.postmortem.snapshots.ranges import Ranges
 from peaksight.postmortem.snapshots.rewinding import rewind
 from peaksight.postmortem.snapshots.tables import Did, Stacks, Trace
+from peaksight.records import Allocation
+from peaksight.records.capsule import TensorName
 from peaksight.records.recording import CurvePoint, HeldSegment, Recording
 
 _NUM_POINTS = 400
@@ -24,24 +27,30 @@ def read_snapshot(path: Path, progress: Progress | None = None) -> tuple[Recordi
     Raises:
         SnapshotError: `path` is no snapshot, or one of nothing.
     """
-    loaded = load_snapshot(path, progress)
-    known = known_of(loaded.stacks)
-    devices = sorted(set(loaded.segments) | set(loaded.traces))
-    if not devices:
+    found = recordings_of(load_snapshot(path, progress), path.name)
+    if not found:
         raise SnapshotError(
             f"The snapshot '{path}' is empty: no device had memory and nothing was recorded; call "
             "torch.cuda.memory._record_memory_history() before the work, and dump after it.",
             slug="empty-snapshot",
         )
-    return tuple(_recording(loaded, known, device, path.name) for device in devices)
+    return found
 
 
-def _recording(loaded: Loaded, known: Known, device: int, name: str) -> Recording:
+def recordings_of(loaded: Loaded, name: str, names: Mapping[int, TensorName] | None = None) -> tuple[Recording, ...]:
+    """A recording of each device that `loaded` has anything of, called `name`; `names` are of tensors by address."""
+    known = known_of(loaded.stacks)
+    devices = sorted(set(loaded.segments) | set(loaded.traces))
+    return tuple(_recording(loaded, known, device, name, names or {}) for device in devices)
+
+
+def _recording(loaded: Loaded, known: Known, device: int, name: str, names: Mapping[int, TensorName]) -> Recording:
     trace = loaded.traces.get(device) or Trace(Stacks())
     beginning = rewind(trace, loaded.segments.get(device, []))
     first_ranges = list(beginning.ranges)
     lives = follow(trace, beginning, loaded.settings)
-    capture = replace(capture_of(lives, known, trace, loaded.annotations.get(device, []), name), device=device)
+    capture = capture_of(lives, known, trace, loaded.annotations.get(device, []), name)
+    capture = replace(capture, device=device, allocations=_with_names(capture.allocations, lives, names))
     moment = capture.failures[-1].tick if capture.failures else capture.peak_tick
     alive = _alive(lives, moment)
     ranges = _ranges_at(trace, first_ranges, moment)
@@ -60,6 +69,22 @@ def _recording(loaded: Loaded, known: Known, device: int, name: str) -> Recordin
         settings=loaded.settings_text,
         script=known.script,
     )
+
+
+def _with_names(
+    allocations: tuple[Allocation, ...], lives: Lives, names: Mapping[int, TensorName]
+) -> tuple[Allocation, ...]:
+    """`allocations` with the role and the module of those alive at the end whose address is in `names`."""
+    if not names:
+        return allocations
+    return tuple(
+        _named(allocation, names.get(address)) if allocation.died is None else allocation
+        for allocation, address in zip(allocations, lives.address, strict=True)
+    )
+
+
+def _named(allocation: Allocation, name: TensorName | None) -> Allocation:
+    return allocation if name is None else replace(allocation, role=name.role, module=printable(name.module))
 
 
 def _curve(lives: Lives) -> Iterator[CurvePoint]:

@@ -68,6 +68,11 @@ class History:
         self._block_stacks: dict[Block, Stack] = {}
         self._segment_stacks: dict[int, Stack] = {}
 
+    @property
+    def is_enabled(self) -> bool:
+        """Whether it records."""
+        return self._enabled
+
     def record(
         self, *, enabled: bool, context: RecordContext, max_entries: int, clear: bool, skip_actions: Collection[str]
     ) -> None:

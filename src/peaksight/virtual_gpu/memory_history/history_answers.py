@@ -31,6 +31,7 @@ class HistoryAnswers:
         return {
             "_cuda_record_memory_history": self._record,
             "_cuda_record_memory_history_legacy": self._record_legacy,
+            "_cuda_isHistoryEnabled": self._is_enabled,
             "_cuda_memorySnapshot": self._snapshot,
             "_cuda_allocationTraceback": self._allocation_traceback,
             "_cuda_annotateMemory": self._annotate,
@@ -116,6 +117,10 @@ class HistoryAnswers:
             ledger.history.record(
                 enabled=enabled, context=context, max_entries=max_entries, clear=clear, skip_actions=skip_actions
             )
+
+    def _is_enabled(self) -> bool:
+        """As `CUDACachingAllocator::isHistoryEnabled`."""
+        return any(ledger.history is not None and ledger.history.is_enabled for ledger in self._devices.ledgers)
 
     def _snapshot(self, pool: tuple | None) -> dict[str, Any]:
         """Of `pool`, a pair of integers that may be followed by whether traces are wanted; None is everything."""

@@ -1,0 +1,290 @@
+"""From the file of a capsule to its records and to what a snapshot would hold; docs/capsule-format.md."""
+
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from peaksight import __version__
+from peaksight.errors import CaptureFileError
+from peaksight.postmortem.snapshots.loading import Loaded, loaded_from
+from peaksight.postmortem.snapshots.plain_opcodes import Malformed
+from peaksight.postmortem.snapshots.tables import TableSink
+from peaksight.records.capsule import (
+    CAPSULE_FORMAT,
+    CAPSULE_VERSION,
+    Capsule,
+    CapsuleEnding,
+    CapsuleFailure,
+    CapsuleHolder,
+    CapsuleRun,
+    TensorName,
+)
+from peaksight.records.watched import WatchedStep
+
+_BLOCK_BYTES: Final = 1 << 20
+# Far more than `live.capsule_file.MOST_BYTES` unpacks to.
+_MOST_BYTES: Final = 4 << 30
+_BEGINNING: Final = b'{"line":"head","content":{"format":"peaksight.capsule"'
+_GZIP: Final = 31
+
+
+class _Line(msgspec.Struct):
+    line: str
+    content: msgspec.Raw
+
+
+class _Head(msgspec.Struct):
+    format: str
+    version: int
+    peaksight: str
+
+
+class _Steps(msgspec.Struct):
+    steps: tuple[WatchedStep, ...]
+
+
+class _Holders(msgspec.Struct):
+    holders: tuple[CapsuleHolder, ...]
+
+
+class _Names(msgspec.Struct):
+    names: tuple[TensorName, ...]
+
+
+class _Settings(msgspec.Struct):
+    settings: dict[str, Any]
+
+
+class _Stacks(msgspec.Struct):
+    frames: list[tuple[str, int, str]]
+    stacks: list[list[int]]
+
+
+class _Segment(msgspec.Struct):
+    device: int
+    address: int
+    total_size: int
+    is_expandable: bool
+    addresses: list[int]
+    sizes: list[int]
+    requested: list[int]
+    states: list[str]
+    stacks: list[int]
+
+
+class _Events(msgspec.Struct):
+    device: int
+    actions: list[str]
+    addresses: list[int]
+    sizes: list[int]
+    streams: list[int]
+    stacks: list[int]
+    times_us: list[int]
+
+
+class _Annotations(msgspec.Struct):
+    annotations: list[dict[str, Any]]
+
+
+class _End(msgspec.Struct):
+    left_out: bool
+
+
+_KINDS: Final[dict[str, type]] = {
+    "run": CapsuleRun,
+    "failure": CapsuleFailure,
+    "steps": _Steps,
+    "holders": _Holders,
+    "names": _Names,
+    "settings": _Settings,
+    "stacks": _Stacks,
+    "segment": _Segment,
+    "events": _Events,
+    "annotations": _Annotations,
+    "end": _End,
+    "ending": CapsuleEnding,
+}
+
+
+def is_capsule(path: Path) -> bool:
+    """Whether `path` begins as a capsule does."""
+    try:
+        return next(_lines(path), b"").startswith(_BEGINNING)
+    except OSError:
+        return False
+
+
+def load_capsule(path: Path) -> tuple[Capsule, Loaded, dict[int, TensorName]]:
+    """The capsule at `path` as far as it goes, what its snapshot holds, and the names of tensors by address.
+
+    Raises:
+        CaptureFileError: it is none, of a later version, or cut short before it says anything.
+    """
+    found = _Found()
+    try:
+        lines = _lines(path)
+        _check_head(path, next(lines, b""))
+        for line in lines:
+            found.take(line)
+    except OSError as error:
+        raise CaptureFileError(
+            f"Can't read the capsule '{path}': {error.strerror}; name another one.", slug="bad-capsule"
+        ) from error
+    except (msgspec.MsgspecError, Malformed, LookupError, TypeError, ValueError):
+        pass  # what comes before it counts
+    return found.capsule(path), found.loaded(path), found.names
+
+
+def _check_head(path: Path, line: bytes) -> None:
+    try:
+        head = msgspec.json.decode(msgspec.json.decode(line, type=_Line).content, type=_Head)
+    except msgspec.MsgspecError as error:
+        raise CaptureFileError(
+            f"'{path}' is no capsule ({error}): give a file that `peaksight watch` wrote when memory ran out.",
+            slug="bad-capsule",
+        ) from error
+    if head.format != CAPSULE_FORMAT or head.version > CAPSULE_VERSION:
+        raise CaptureFileError(
+            f"Can't read the capsule '{path}': it is of version {head.version}, written by peaksight "
+            f"{head.peaksight}, and this is {__version__}, which reads up to version {CAPSULE_VERSION}: update "
+            "peaksight.",
+            slug="capsule-version",
+        )
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """The whole lines of a file that may be cut short, or end in what is no gzip."""
+    rest, size = b"", 0
+    with path.open("rb") as file:
+        for block in _unpacked(iter(lambda: file.read(_BLOCK_BYTES), b"")):
+            size += len(block)
+            if size > _MOST_BYTES:
+                return
+            *lines, rest = (rest + block).split(b"\n")
+            yield from lines
+
+
+def _unpacked(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    unpacker = zlib.decompressobj(_GZIP)
+    try:
+        for block in blocks:
+            while block:
+                yield unpacker.decompress(block, _BLOCK_BYTES)
+                block = unpacker.unconsumed_tail or unpacker.unused_data
+                if unpacker.eof:
+                    unpacker = zlib.decompressobj(_GZIP)
+    except zlib.error:
+        return
+
+
+class _Found:
+    """What the lines so far say."""
+
+    def __init__(self) -> None:
+        self.names: dict[int, TensorName] = {}
+        self._about: dict[str, Any] = {}
+        self._stacks: list[list[dict[str, Any]]] = []
+        self._frames: list[dict[str, Any]] = []
+        self._segments: list[dict[str, Any]] = []
+        self._traces: dict[int, list[list[dict[str, Any]]]] = {}
+        self._annotations: list[dict[str, Any]] = []
+        self._settings: dict[str, Any] = {}
+        self._is_whole = self._left_out = False
+
+    def take(self, text: bytes) -> None:
+        """One line; those of kinds that this release does not know are skipped."""
+        line = msgspec.json.decode(text, type=_Line)
+        if line.line not in _KINDS:
+            return
+        content: Any = msgspec.json.decode(line.content, type=_KINDS[line.line])
+        match content:
+            case CapsuleRun() | CapsuleFailure() | CapsuleEnding():
+                self._about[line.line] = content
+            case _Steps(steps):
+                self._about["steps"] = steps
+            case _Holders(holders):
+                self._about["holders"] = holders
+            case _Names(names):
+                self.names = {name.address: name for name in names}
+            case _Settings(settings):
+                self._settings = settings
+            case _Stacks():
+                self._take_stacks(content)
+            case _Segment():
+                self._segments.append(self._segment(content))
+            case _Events():
+                self._traces.setdefault(content.device, []).append(self._events(content))
+            case _Annotations(annotations):
+                self._annotations = annotations
+            case _End(left_out):
+                self._is_whole, self._left_out = True, left_out
+
+    def capsule(self, path: Path) -> Capsule:
+        """The records; CaptureFileError where it is cut short before them."""
+        if not {"run", "failure"} <= set(self._about):
+            raise CaptureFileError(
+                f"The capsule '{path}' is cut short before it says what failed: read the log of that rank instead.",
+                slug="bad-capsule",
+            )
+        return Capsule(file=path.name, is_whole=self._is_whole, left_out=self._left_out, **self._about)
+
+    def loaded(self, path: Path) -> Loaded:
+        """The snapshot, as that of a file; the events that come last were written first."""
+        sink = TableSink()
+        told: dict[str, Any] = {"segments": [], "device_traces": [], "allocator_settings": self._settings}
+        for segment in self._segments:
+            blocks: list[Any] = []
+            if segment["blocks"]:
+                sink.take(blocks, segment["blocks"])
+            told["segments"].append({**segment, "blocks": blocks})
+        for device in range(max(self._traces, default=-1) + 1):
+            trace: list[Any] = []
+            for events in reversed(self._traces.get(device, [])):
+                if events:
+                    sink.take(trace, events)
+            told["device_traces"].append(trace)
+        if self._annotations:
+            sink.take([], self._annotations)
+        try:
+            return loaded_from(told, sink)
+        except (Malformed, LookupError, TypeError, ValueError, OverflowError) as error:
+            raise CaptureFileError(
+                f"Can't read the capsule '{path}': its snapshot makes no sense ({error}); read the log instead.",
+                slug="bad-capsule",
+            ) from error
+
+    def _take_stacks(self, told: _Stacks) -> None:
+        """Those with a number that is none are another file's."""
+        self._frames += [{"filename": file, "line": line, "name": name} for file, line, name in told.frames]
+        for stack in told.stacks:
+            if stack and not 0 <= min(stack) <= max(stack) < len(self._frames):
+                raise Malformed("a stack names a frame that is not there")
+            self._stacks.append([self._frames[number] for number in stack])
+
+    def _stack(self, number: int) -> list[dict[str, Any]] | None:
+        return None if number < 0 else self._stacks[number]
+
+    def _segment(self, told: _Segment) -> dict[str, Any]:
+        columns = zip(told.addresses, told.sizes, told.requested, told.states, told.stacks, strict=True)
+        return {
+            "device": told.device,
+            "address": told.address,
+            "total_size": told.total_size,
+            "is_expandable": told.is_expandable,
+            "blocks": [
+                {"address": a, "size": size, "requested_size": asked, "state": state, "frames": self._stack(stack)}
+                for a, size, asked, state, stack in columns
+            ],
+        }
+
+    def _events(self, told: _Events) -> list[dict[str, Any]]:
+        columns = zip(
+            told.actions, told.addresses, told.sizes, told.streams, told.stacks, told.times_us, strict=True
+        )  # fmt: skip
+        return [
+            {"action": a, "addr": at, "size": size, "stream": stream, "frames": self._stack(stack), "time_us": time}
+            for a, at, size, stream, stack, time in columns
+        ]
