@@ -1,7 +1,7 @@
 """`peaksight read`: a crash that already happened, explained from its log or its memory snapshot."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,26 +9,32 @@ from typing import Any
 import click
 from rich.console import Console
 
+from peaksight.cli.left_behind import expanded, trace_in
 from peaksight.cli.output import Output
 from peaksight.cli.publish import STDOUT, Destinations, destination_options, write_file
 from peaksight.cli.snapshots import read_recording, write_page
 from peaksight.diagnosis.logs import explain, explain_job, rank_of
-from peaksight.errors import UsageError
+from peaksight.diagnosis.run_traces import Trace
+from peaksight.diagnosis.runs import explain_runs
+from peaksight.errors import CaptureFileError, UsageError
 from peaksight.postmortem import read_log
 from peaksight.postmortem.profiles import is_profile, read_profile
 from peaksight.postmortem.snapshots import is_snapshot
 from peaksight.records import JobReading, LogEvidence, Reading
+from peaksight.records.capsule_report import RunReading
 from peaksight.records.device_profile import DeviceProfile
 from peaksight.records.recording import RecordingReport
+from peaksight.reporting.capsule import render_run
 from peaksight.reporting.device_profile import render_device_profile
 from peaksight.reporting.json import answers_to_json
 from peaksight.reporting.reading import render_job, render_reading
 from peaksight.reporting.recording import render_recording
 
-Answer = Reading | JobReading | RecordingReport | DeviceProfile
+Found = LogEvidence | RecordingReport | DeviceProfile | Trace
+Answer = Reading | JobReading | RecordingReport | DeviceProfile | RunReading
 
 _NO_ANSWER = 2
-_FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
+_FILE = click.Path(allow_dash=True, path_type=Path)
 
 
 @click.command()
@@ -38,14 +44,14 @@ def read(files: tuple[Path, ...], **options: Any) -> int:
     """Explain a crash from its log or its memory snapshot.
 
     FILE holds error text, mixed with anything (- is stdin), or is what torch.cuda.memory._dump_snapshot() or
-    jax.profiler.save_device_memory_profile() wrote. --html is for a snapshot. Logs of several ranks of one job are read
-    together.
+    jax.profiler.save_device_memory_profile() wrote, or `peaksight watch`: an OOM capsule, or the directory of a run.
+    --html is for a snapshot. Logs of several ranks of one job are read together, as are the files of a watched run.
 
     Needs neither torch nor a GPU. The exit code is 0 if a file says something about memory, else 2.
     """
     to, output = Destinations(**options), Output()
     to.check()
-    answers = [answer for answer in _answers({str(path): _read(path, output) for path in files}) if _says(answer)]
+    answers = [answer for answer in _answers(dict(_found(files, output))) if _says(answer)]
     if not answers:
         click.echo(f"peaksight: {_names(files)}: nothing about memory that peaksight knows.", err=True)
         return _NO_ANSWER
@@ -53,17 +59,32 @@ def read(files: tuple[Path, ...], **options: Any) -> int:
     return 0
 
 
-def _answers(found: Mapping[str, LogEvidence | RecordingReport | DeviceProfile]) -> list[Answer]:
-    """The logs of the ranks of one job as one answer, any others each by itself."""
+def _found(files: tuple[Path, ...], output: Output) -> Iterator[tuple[str, Found]]:
+    """What each file holds; one of a directory that cannot be read does not hinder the others."""
+    for path in expanded(files):
+        try:
+            yield str(path), _read(path, output)
+        except CaptureFileError as error:
+            if path in files:
+                raise
+            output.say(str(error))
+
+
+def _answers(found: Mapping[str, Found]) -> list[Answer]:
+    """What each launch left as one answer, the logs of the ranks of one job as another, anything else by itself."""
     logs = {path: log for path, log in found.items() if isinstance(log, LogEvidence)}
+    named = {log.root_cause_rank for log in logs.values()} - {None}
+    traces = [trace for trace in found.values() if isinstance(trace, Trace)]
+    runs = explain_runs(traces, named.pop() if len(named) == 1 else None)
     job = explain_job(logs)
     if job:
         found = {path: file for path, file in found.items() if path not in logs or rank_of(path, logs[path]) is None}
-    alone = [explain(file) if isinstance(file, LogEvidence) else file for file in found.values()]
-    return [job, *alone] if job else [*alone]
+    others = [file for file in found.values() if not isinstance(file, Trace)]
+    alone = [explain(file) if isinstance(file, LogEvidence) else file for file in others]
+    return [*runs, *([job] if job else []), *alone]
 
 
-def _read(path: Path, output: Output) -> LogEvidence | RecordingReport | DeviceProfile:
+def _read(path: Path, output: Output) -> Found:
     """What one file holds."""
     try:
         if path == STDOUT:
@@ -72,6 +93,8 @@ def _read(path: Path, output: Output) -> LogEvidence | RecordingReport | DeviceP
             return read_recording(path, output)
         if is_profile(path):
             return read_profile(path)
+        if trace := trace_in(path):
+            return trace
         with path.open("rb") as stream:
             return read_log(stream, path.name)
     except (OSError, EOFError) as error:
@@ -102,6 +125,8 @@ def _publish(answers: list[Answer], to: Destinations, output: Output) -> None:
 def _page(answer: Answer) -> Callable[[Console], None]:
     if isinstance(answer, RecordingReport):
         return partial(render_recording, answer)
+    if isinstance(answer, RunReading):
+        return partial(render_run, answer)
     if isinstance(answer, DeviceProfile):
         return partial(render_device_profile, answer)
     return partial(render_job, answer) if isinstance(answer, JobReading) else partial(render_reading, answer)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from peaksight.live.capsule import keep_capsule
+from peaksight.live.host_kills import HostKills
 from peaksight.live.out_of_memory import follow_out_of_memory
 from peaksight.live.process import this_process
 from peaksight.live.recorder import Prediction, Recorder, Watcher
@@ -50,7 +51,7 @@ def recording(watching: Watching, argv: tuple[str, ...]) -> Iterator[Recorder]:
         say=say,
         host_bytes=host_bytes(),
         prediction=watching.prediction,
-        watchers=watching.watchers,
+        watchers=[*watching.watchers, HostKills()],
     )
     directory = watching.directory or DEFAULT_DIRECTORY / process.run
     opens: list[OpenSink] = [TerminalSink, lambda process: LinesSink(directory, process), *watching.sinks]

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from peaksight.records import CommitHistory, Comparison, JobReading, Reading, Report
+from peaksight.records.capsule_report import RunReading
 from peaksight.records.certificate import Certificate
 from peaksight.records.device_profile import DeviceProfile
 from peaksight.records.encoding import encode_json
@@ -29,7 +30,7 @@ def report_schema() -> str:
     return _indented(msgspec.json.encode(msgspec.json.schema(Report), order="sorted"))
 
 
-def answers_to_json(answers: Sequence[Reading | JobReading | RecordingReport | DeviceProfile]) -> str:
+def answers_to_json(answers: Sequence[Reading | JobReading | RecordingReport | DeviceProfile | RunReading]) -> str:
     """What `peaksight read` found in one file as indented JSON that ends in a newline, in several as an array."""
     return _indented(encode_json(answers[0] if len(answers) == 1 else answers))
 
@@ -62,6 +63,11 @@ def job_schema() -> str:
 def recording_schema() -> str:
     """The JSON schema of a recording, as published in docs/recording.schema.json."""
     return _indented(msgspec.json.encode(msgspec.json.schema(RecordingReport), order="sorted"))
+
+
+def run_reading_schema() -> str:
+    """The JSON schema of what a watched run left, as published in docs/capsule.schema.json."""
+    return _indented(msgspec.json.encode(msgspec.json.schema(RunReading), order="sorted"))
 
 
 def certificate_to_json(certificate: Certificate) -> str:

@@ -31,7 +31,7 @@ def render_job(job: JobReading, console: Console) -> None:
     console.print(Text(job.happened, style="bold"), width=width)
     console.print()
     console.print(Text("The other ranks", style="bold"))
-    console.print(Padding(_ranks(job.others), (0, 0, 0, 1)), width=width)
+    console.print(Padding(ranks_table(job.others), (0, 0, 0, 1)), width=width)
     console.print()
     render_reading(job.reading, console)
 
@@ -109,8 +109,8 @@ def _messages(reading: Reading) -> Table:
     return table
 
 
-def _ranks(ends: tuple[RankEnd, ...]) -> Table:
-    """One row a rank."""
+def ranks_table(ends: tuple[RankEnd, ...]) -> Table:
+    """One row a rank, with how it ended."""
     table = _table(">", "<")
     for end in ends[:NUM_RANKS]:
         table.add_row(f"rank {end.rank}", Text(end.happened, overflow="ellipsis", no_wrap=True))

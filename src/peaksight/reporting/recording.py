@@ -52,6 +52,12 @@ def render_recording(report: RecordingReport, console: Console) -> None:
     console.print(Text(f" {page.glyphs.dot} ".join(origin(report)), style="dim"), soft_wrap=not console.is_terminal)
 
 
+def recording_sections(report: RecordingReport, console: Console) -> Iterator[tuple[str, RenderableType]]:
+    """The sections of `report`, for a page that has more than them."""
+    page = _Page(report, glyphs_for(console.encoding), min(console.width, MAX_WIDTH))
+    return page.sections()
+
+
 class _Page:
     """The sections of one report, laid out for one width."""
 
@@ -84,7 +90,8 @@ class _Page:
             yield "Largest segments that are partly free", _segments(report.fragmentation)
         if report.other_devices:
             yield "Other devices", self._other_devices()
-        yield CANNOT_TELL, _lines(report.cannot_tell)
+        if report.cannot_tell:
+            yield CANNOT_TELL, _lines(report.cannot_tell)
         if report.run_next:
             yield RUN_NEXT, _indented(Text(report.run_next, style="bold"))
 

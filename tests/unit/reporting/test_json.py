@@ -18,6 +18,7 @@ from peaksight.reporting.json import (
     plan_schema,
     reading_schema,
     recording_schema,
+    run_reading_schema,
 )
 from peaksight.units import GIB
 
@@ -79,6 +80,11 @@ def test_the_published_schema_of_a_job_is_up_to_date():
 def test_the_published_schema_of_a_recording_is_up_to_date():
     """docs/recording.schema.json is generated from the records."""
     compare_golden(recording_schema(), "recording.schema.json", golden=DOCS)
+
+
+def test_the_published_schema_of_a_watched_run_is_up_to_date():
+    """docs/capsule.schema.json is generated from the records."""
+    compare_golden(run_reading_schema(), "capsule.schema.json", golden=DOCS)
 
 
 def test_the_published_schema_of_a_comparison_is_up_to_date():

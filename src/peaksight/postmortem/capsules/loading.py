@@ -1,15 +1,30 @@
 """From the file of a capsule to its records and to what a snapshot would hold; docs/capsule-format.md."""
 
-import zlib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from peaksight import __version__
 from peaksight.errors import CaptureFileError
+from peaksight.postmortem.capsules.lines import (
+    BEGINNING,
+    KINDS,
+    AllocatorSettings,
+    Annotations,
+    End,
+    Events,
+    Head,
+    Holders,
+    Line,
+    NewStacks,
+    Segment,
+    Steps,
+    TensorNames,
+    lines_in,
+)
 from peaksight.postmortem.snapshots.loading import Loaded, loaded_from
+from peaksight.postmortem.snapshots.places import printable
 from peaksight.postmortem.snapshots.plain_opcodes import Malformed
 from peaksight.postmortem.snapshots.tables import TableSink
 from peaksight.records.capsule import (
@@ -18,101 +33,15 @@ from peaksight.records.capsule import (
     Capsule,
     CapsuleEnding,
     CapsuleFailure,
-    CapsuleHolder,
     CapsuleRun,
     TensorName,
 )
-from peaksight.records.watched import WatchedStep
-
-_BLOCK_BYTES: Final = 1 << 20
-# Far more than `live.capsule_file.MOST_BYTES` unpacks to.
-_MOST_BYTES: Final = 4 << 30
-_BEGINNING: Final = b'{"line":"head","content":{"format":"peaksight.capsule"'
-_GZIP: Final = 31
-
-
-class _Line(msgspec.Struct):
-    line: str
-    content: msgspec.Raw
-
-
-class _Head(msgspec.Struct):
-    format: str
-    version: int
-    peaksight: str
-
-
-class _Steps(msgspec.Struct):
-    steps: tuple[WatchedStep, ...]
-
-
-class _Holders(msgspec.Struct):
-    holders: tuple[CapsuleHolder, ...]
-
-
-class _Names(msgspec.Struct):
-    names: tuple[TensorName, ...]
-
-
-class _Settings(msgspec.Struct):
-    settings: dict[str, Any]
-
-
-class _Stacks(msgspec.Struct):
-    frames: list[tuple[str, int, str]]
-    stacks: list[list[int]]
-
-
-class _Segment(msgspec.Struct):
-    device: int
-    address: int
-    total_size: int
-    is_expandable: bool
-    addresses: list[int]
-    sizes: list[int]
-    requested: list[int]
-    states: list[str]
-    stacks: list[int]
-
-
-class _Events(msgspec.Struct):
-    device: int
-    actions: list[str]
-    addresses: list[int]
-    sizes: list[int]
-    streams: list[int]
-    stacks: list[int]
-    times_us: list[int]
-
-
-class _Annotations(msgspec.Struct):
-    annotations: list[dict[str, Any]]
-
-
-class _End(msgspec.Struct):
-    left_out: bool
-
-
-_KINDS: Final[dict[str, type]] = {
-    "run": CapsuleRun,
-    "failure": CapsuleFailure,
-    "steps": _Steps,
-    "holders": _Holders,
-    "names": _Names,
-    "settings": _Settings,
-    "stacks": _Stacks,
-    "segment": _Segment,
-    "events": _Events,
-    "annotations": _Annotations,
-    "end": _End,
-    "ending": CapsuleEnding,
-}
 
 
 def is_capsule(path: Path) -> bool:
     """Whether `path` begins as a capsule does."""
     try:
-        return next(_lines(path), b"").startswith(_BEGINNING)
+        return next(lines_in(path), b"").startswith(BEGINNING)
     except OSError:
         return False
 
@@ -125,7 +54,7 @@ def load_capsule(path: Path) -> tuple[Capsule, Loaded, dict[int, TensorName]]:
     """
     found = _Found()
     try:
-        lines = _lines(path)
+        lines = lines_in(path)
         _check_head(path, next(lines, b""))
         for line in lines:
             found.take(line)
@@ -140,7 +69,7 @@ def load_capsule(path: Path) -> tuple[Capsule, Loaded, dict[int, TensorName]]:
 
 def _check_head(path: Path, line: bytes) -> None:
     try:
-        head = msgspec.json.decode(msgspec.json.decode(line, type=_Line).content, type=_Head)
+        head = msgspec.json.decode(msgspec.json.decode(line, type=Line).content, type=Head)
     except msgspec.MsgspecError as error:
         raise CaptureFileError(
             f"'{path}' is no capsule ({error}): give a file that `peaksight watch` wrote when memory ran out.",
@@ -155,29 +84,17 @@ def _check_head(path: Path, line: bytes) -> None:
         )
 
 
-def _lines(path: Path) -> Iterator[bytes]:
-    """The whole lines of a file that may be cut short, or end in what is no gzip."""
-    rest, size = b"", 0
-    with path.open("rb") as file:
-        for block in _unpacked(iter(lambda: file.read(_BLOCK_BYTES), b"")):
-            size += len(block)
-            if size > _MOST_BYTES:
-                return
-            *lines, rest = (rest + block).split(b"\n")
-            yield from lines
+def _shown(content: Any) -> Any:
+    """`content` with texts that can play no tricks in a terminal: a capsule is somebody else's file."""
+    return msgspec.convert(_printable(msgspec.to_builtins(content)), type=type(content))
 
 
-def _unpacked(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    unpacker = zlib.decompressobj(_GZIP)
-    try:
-        for block in blocks:
-            while block:
-                yield unpacker.decompress(block, _BLOCK_BYTES)
-                block = unpacker.unconsumed_tail or unpacker.unused_data
-                if unpacker.eof:
-                    unpacker = zlib.decompressobj(_GZIP)
-    except zlib.error:
-        return
+def _printable(value: Any) -> Any:
+    if isinstance(value, str):
+        return "\n".join(map(printable, value.split("\n")))
+    if isinstance(value, dict):
+        return {_printable(key): _printable(inner) for key, inner in value.items()}
+    return [_printable(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 class _Found:
@@ -196,30 +113,30 @@ class _Found:
 
     def take(self, text: bytes) -> None:
         """One line; those of kinds that this release does not know are skipped."""
-        line = msgspec.json.decode(text, type=_Line)
-        if line.line not in _KINDS:
+        line = msgspec.json.decode(text, type=Line)
+        if line.line not in KINDS:
             return
-        content: Any = msgspec.json.decode(line.content, type=_KINDS[line.line])
+        content: Any = msgspec.json.decode(line.content, type=KINDS[line.line])
         match content:
             case CapsuleRun() | CapsuleFailure() | CapsuleEnding():
-                self._about[line.line] = content
-            case _Steps(steps):
+                self._about[line.line] = _shown(content)
+            case Steps(steps):
                 self._about["steps"] = steps
-            case _Holders(holders):
-                self._about["holders"] = holders
-            case _Names(names):
+            case Holders():
+                self._about["holders"] = _shown(content).holders
+            case TensorNames(names):
                 self.names = {name.address: name for name in names}
-            case _Settings(settings):
+            case AllocatorSettings(settings):
                 self._settings = settings
-            case _Stacks():
+            case NewStacks():
                 self._take_stacks(content)
-            case _Segment():
+            case Segment():
                 self._segments.append(self._segment(content))
-            case _Events():
+            case Events():
                 self._traces.setdefault(content.device, []).append(self._events(content))
-            case _Annotations(annotations):
+            case Annotations(annotations):
                 self._annotations = annotations
-            case _End(left_out):
+            case End(left_out):
                 self._is_whole, self._left_out = True, left_out
 
     def capsule(self, path: Path) -> Capsule:
@@ -256,7 +173,7 @@ class _Found:
                 slug="bad-capsule",
             ) from error
 
-    def _take_stacks(self, told: _Stacks) -> None:
+    def _take_stacks(self, told: NewStacks) -> None:
         """Those with a number that is none are another file's."""
         self._frames += [{"filename": file, "line": line, "name": name} for file, line, name in told.frames]
         for stack in told.stacks:
@@ -267,7 +184,7 @@ class _Found:
     def _stack(self, number: int) -> list[dict[str, Any]] | None:
         return None if number < 0 else self._stacks[number]
 
-    def _segment(self, told: _Segment) -> dict[str, Any]:
+    def _segment(self, told: Segment) -> dict[str, Any]:
         columns = zip(told.addresses, told.sizes, told.requested, told.states, told.stacks, strict=True)
         return {
             "device": told.device,
@@ -280,7 +197,7 @@ class _Found:
             ],
         }
 
-    def _events(self, told: _Events) -> list[dict[str, Any]]:
+    def _events(self, told: Events) -> list[dict[str, Any]]:
         columns = zip(
             told.actions, told.addresses, told.sizes, told.streams, told.stacks, told.times_us, strict=True
         )  # fmt: skip

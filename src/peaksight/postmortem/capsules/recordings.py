@@ -1,26 +1,18 @@
 """What a capsule tells, as a recording: its snapshot, with what the snapshot itself does not say."""
 
 from dataclasses import dataclass, replace
+from io import BytesIO
 from pathlib import Path
 
 from peaksight.postmortem.capsules.loading import load_capsule
+from peaksight.postmortem.log import read_log
 from peaksight.postmortem.snapshots.places import Names, Place, place_of, printable
 from peaksight.postmortem.snapshots.recordings import recordings_of
 from peaksight.postmortem.snapshots.tables import Frame
 from peaksight.records import Capture, Failure, Phase
 from peaksight.records.capsule import Capsule, CapsuleFailure, StackFrame
+from peaksight.records.capsule_report import OpenedCapsule
 from peaksight.records.recording import Recording
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenedCapsule:
-    """A capsule and the recordings in it: none where it was cut short before, else that of the card that failed."""
-
-    capsule: Capsule
-    recordings: tuple[Recording, ...]
-    at: str
-    backward_at: str
-    phase: Phase
 
 
 def read_capsule(path: Path) -> OpenedCapsule:
@@ -46,6 +38,7 @@ def read_capsule(path: Path) -> OpenedCapsule:
         at=told.at,
         backward_at=told.backward_at,
         phase=told.phase,
+        message=read_log(BytesIO(failure.message.encode()), path.name),
     )
 
 
