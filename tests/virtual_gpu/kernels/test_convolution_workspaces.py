@@ -52,6 +52,15 @@ def test_channels_are_aligned(dtype, copied):
     assert forward == [copied]
 
 
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("window", [1, 3, 5])
+def test_single_channels_take_nothing(window, layout):
+    """In half, where more channels are padded to eight (benchmarks/kernels/few_channels.py)."""
+    shape = (1, 1, window, window)
+
+    assert workspaces((32, 1, 256, 256), shape, layout, padding=window // 2) == ([], [])
+
+
 def test_pointwise():
     """A product of matrices: nothing, but for a partial sum of the weight's gradient for each image."""
     assert workspaces((32, 64, 56, 56), (256, 64, 1, 1)) == ([], [2_097_152])

@@ -65,6 +65,11 @@ class Convolution:
         return self.groups > 1 and self.groups == self.x.shape[1]
 
     @property
+    def is_of_single_channels(self) -> bool:
+        """One channel in, one out, in half, as of masks: nothing is copied, but where windows lie side by side."""
+        return self.is_half and self.x.shape[1] == self.y.shape[1] == 1 and (self.is_product or self.overlaps)
+
+    @property
     def overlaps(self) -> bool:
         """Whether windows overlap."""
         return self.kernel[-1] > self.stride[-1]

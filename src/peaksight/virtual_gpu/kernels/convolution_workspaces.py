@@ -38,7 +38,7 @@ def forward(call: KernelCall) -> Temporaries | None:
     if _takes_tensor_cores(input, call):
         convolution = _convolution(call, call.out, layout)
         of_result = cudnn_convolutions.gradient_of_input if call.argument("transposed") else cudnn_convolutions.forward
-        workspace = of_result(convolution)
+        workspace = 0 if convolution.is_of_single_channels else of_result(convolution)
     return (*copies, RESULTS, *_passing(workspace), *(-num_bytes for num_bytes in reversed(copies)))
 
 
@@ -70,6 +70,8 @@ def _gradient_workspaces(call: KernelCall, layout: torch.memory_format) -> tuple
     if not _takes_tensor_cores(call.argument("input"), call):
         return 0, 0
     convolution = _convolution(call, call.argument("grad_output"), layout)
+    if convolution.is_of_single_channels:
+        return 0, 0
     of_input = cudnn_convolutions.forward if convolution.is_transposed else cudnn_convolutions.gradient_of_input
     of_weight = cudnn_weight_gradients.gradient_of_weight(convolution, call.rules.multi_processor_count)
     return of_input(convolution), of_weight
