@@ -55,10 +55,10 @@ def failure_of(**about):
     return CapsuleFailure(card=card, stack=STACK, modules=("Net", "Net.relu"), **(facts | about))
 
 
-def write_capsule(directory, process, failure, *, steps=(), lines=(), ending=None, **about):
+def write_capsule(folder, process, failure, *, steps=(), lines=(), ending=None, **about):
     """A capsule of `process`; its path."""
-    directory.mkdir(parents=True, exist_ok=True)
-    path = directory / f"rank{process.rank}.{process.host}.{process.pid}.capsule"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"rank{process.rank}.{process.host}.{process.pid}.capsule"
     run = {"directory": "/home/me", "script_digest": "", "torch": "2.14.1+cu130", "cuda": "13.0", "nccl": "2.29.7",
            "settings": "", "host_at_start": HostMemory(oom_kills=0)}  # fmt: skip
     file = CapsuleFile(path, seconds=60)

@@ -8,7 +8,8 @@ FLAGS = {
     "run": "--gpu --gpus --memory --reserved-by-others --ranks --rank --torch --steps --worst-batch --plan --save"
     " --json --html --force --all --format -m",
     "fix": "--gpu --gpus --memory --reserved-by-others --ranks --rank --torch --steps --worst-batch --class --head-room"
-    " --candidates --vary --sweep --max-batch --cheapest --apply --certify --with --report --json --force --format -m",
+    " --candidates --vary --sweep --max-batch --cheapest --apply --from --certify --with --report --json --force"
+    " --format -m",
     "compare": "--gpu --gpus --memory --reserved-by-others --ranks --rank --torch --steps --worst-batch --each-commit "
     "-m --json --html --force --format",
     "verify": "--against --plan --with --steps --timeout --json --force -m",

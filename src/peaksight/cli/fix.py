@@ -13,6 +13,7 @@ from peaksight.cli.candidates import failed, simulated
 from peaksight.cli.certifying import certify_plan, keeps_its_class
 from peaksight.cli.cheapest import answer_cheapest
 from peaksight.cli.formats import format_option, script_of
+from peaksight.cli.from_capsule import from_capsule
 from peaksight.cli.output import Output
 from peaksight.cli.publish import FILE, Answer, Destinations, json_options, publish_answer, write_file
 from peaksight.cli.script_words import script_command
@@ -79,6 +80,13 @@ NO_LIMIT = 100.0
     metavar="FILE",
     help="Write the plan that fits, for `run --plan FILE`, and beside it FILE.diff.",
 )
+@click.option(
+    "--from",
+    "capsule",
+    type=click.Path(exists=True, path_type=Path),
+    metavar="CAPSULE",
+    help="Plan from an OOM capsule of `peaksight watch`: its card, settings, ranks, step, and command if none follows.",
+)
 @click.option("--certify", is_flag=True, help="Run SCRIPT with and without the plan that fits, as `verify --plan`.")
 @click.option("--with", "extra", default="", metavar="ARGS", help="Arguments for --certify, as for a smaller size.")
 @click.option("--report", type=FILE, metavar="FILE", help="Write what was found as a post-mortem in Markdown.")
@@ -95,6 +103,7 @@ def fix(
     vary: tuple[str, ...],
     cheapest: bool,
     plan: Path | None,
+    capsule: Path | None,
     certify: bool,
     extra: str,
     **options: Any,
@@ -113,7 +122,11 @@ def fix(
         raise two_questions()
     to, output = Destinations(**options, save=plan, diff=plan.with_suffix(".diff") if plan else None), Output()
     to.check()
-    command = script_command(words, is_module=is_module)
+    if capsule is not None:
+        command, simulation = from_capsule(capsule, words, simulation, is_module=is_module, output=output)
+    else:
+        command = script_command(words, is_module=is_module)
+    command = simulation.launched(command)
     if asked is not None:
         return answer_sweep(asked, command, simulation, to, output)
     variants = variants_of(command.args, vary)

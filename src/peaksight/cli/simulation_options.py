@@ -84,9 +84,11 @@ class SimulationOptions:
 
     @property
     def of_each(self) -> dict[str, Any]:
-        """What each simulation of a candidate is called with."""
+        """What each simulation of a candidate is called with; of several ranks the first that was asked for."""
+        first = (self.rank or ALL).partition(",")[0]
         return {
             "num_gpus": self.gpus,
+            "rank": 0 if first == ALL else int(first),
             "device_rules": self.torch,
             "max_steps": self.steps,
             "worst_batch": self.worst_batch,
