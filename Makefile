@@ -82,6 +82,12 @@ causes: .venv/dev  ## Compare the first finding with the known cause of each scr
 plans: .venv/dev  ## Compare plans of `fix` with what a GPU measured; writes docs/plans.md
 	$(BIN)/python -m benchmarks.plans.page
 
+.PHONY: systems
+systems: .venv/dev  ## Simulate and certify the five systems of examples/systems; writes docs/systems.md
+	$(BIN)/python -m benchmarks.systems.predict $(ARGS)
+	$(BIN)/python -m benchmarks.systems.certify $(ARGS)
+	$(BIN)/python -m benchmarks.systems.page
+
 .PHONY: times
 times: .venv/dev  ## Compare the predicted time of steps with what a GPU took; writes docs/times.md
 	$(BIN)/python -m benchmarks.times $(ARGS)
