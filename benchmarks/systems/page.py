@@ -17,14 +17,14 @@ _RUNS_HEAD = ("run", "allocated, predicted", "measured", "off by", "reserved, pr
 _INTRODUCTION = """# The five systems
 
 Written by `make systems`. Five published post-mortems of an out-of-memory error, each rebuilt as a training script in
-`examples/systems`: as its authors had it (`before`), with the fix that they published (`note`), and with one that does what
-it is meant to (`fixed`). Each has a README that says what the note claimed and what is so.
+`examples/systems`: as its authors had it (`before`), with the fix that they published (`note`), and with one that does
+what it is meant to (`fixed`). Each has a README that says what the note claimed and what is so.
 
 - *that is*: what peaksight says of the cause that the note names.
 - *found*: the rank of the true cause among the findings of `before`.
-- Peaks are of allocated memory, predicted / measured, at full scale; "fails" where the card of the note is too small.
-- *certificates*: whether the note's fix and the right one train the same model as `before`, by `peaksight verify` at the
-  small scale, which really runs.
+- Peaks are of allocated memory, predicted / measured, at full scale; "fails" where the note's card is too small.
+- *certificates*: whether the note's fix and the right one train the same model as `before`, by `peaksight verify` at
+  the small scale, which really runs.
 """
 
 

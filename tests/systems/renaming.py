@@ -1,7 +1,7 @@
 """Renames what a script names itself, so that nothing can be told by names: lines and behaviour stay.
 
-Renamed are functions, classes, parameters, variables, and attributes of its own classes. Names of libraries stay, and so
-do those that the text has in a string too, as flags and keys of dictionaries are.
+Renamed are functions, classes, parameters, variables, and attributes of its own classes. Names of libraries stay, and
+so do those that the text has in a string too, as flags and keys of dictionaries are.
 """
 
 import builtins

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+
 from systems.renaming import renamed
 from systems.running import SYSTEMS, essence, report_in, report_on
 
