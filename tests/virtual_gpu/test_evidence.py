@@ -335,3 +335,15 @@ def test_labels_that_are_ignored_are_counted_where_they_arrive():
 
     assert (fact.count, fact.num_ignored) == (6, 2)
     assert fact.born == gpu.ledger.births[0].born
+
+
+@pytest.mark.parametrize(("ignored", "num_ignored"), [(-100, 40), (0, 41)])
+def test_labels_that_are_put_together_on_the_card_are_counted_where_a_loss_reads_them(ignored, num_ignored):
+    """GIVEN labels behind 40 positions without any, THEN the loss's own `ignore_index` decides which have none."""
+    with h100() as gpu:
+        none = torch.full((40,), ignored, device="cuda")
+        labels = torch.cat([none, torch.arange(8).cuda()])
+        torch.nn.functional.cross_entropy(torch.randn(48, 16, device="cuda"), labels, ignore_index=ignored)
+    (fact,) = gpu.witness.labels.facts[0]
+
+    assert (fact.count, fact.num_ignored) == (48, num_ignored)

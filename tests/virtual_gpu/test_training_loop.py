@@ -45,6 +45,20 @@ def test_phases(virtual_gpu):
     assert Phase.EVALUATION is phases["aten::addmm"]
 
 
+@pytest.mark.parametrize(
+    ("frozen", "from_trained", "phase"),
+    [(True, True, Phase.FORWARD), (True, False, Phase.EVALUATION), (False, True, Phase.EVALUATION)],
+)
+def test_training_goes_through_a_frozen_model_in_eval(virtual_gpu, frozen, from_trained, phase):
+    """GIVEN its input needs a gradient, THEN its forward is the training's; near misses: none does, it could train."""
+    model = nn.Linear(64, 64).cuda().eval().requires_grad_(not frozen)
+    data = batch().requires_grad_(from_trained)
+    with births_on(virtual_gpu) as births:
+        model(data).exp()
+
+    assert [birth.phase for birth in births if birth.op == "aten::addmm"] == [phase]
+
+
 def test_modules(virtual_gpu):
     """A block belongs to the innermost module, named from the root that was called."""
 

@@ -24,6 +24,8 @@ def depending_on_input(evidence: Evidence) -> Iterator[Allocation]:
 
 def saved_in_own_step(evidence: Evidence, allocation: Allocation) -> bool:
     """Whether `allocation` is an activation that its step's backward uses, or that is recomputed there."""
-    if evidence.category(allocation) is not Category.ACTIVATION or allocation.phase is Phase.EVALUATION:
+    if evidence.category(allocation) is not Category.ACTIVATION:
         return False
-    return allocation.phase is Phase.BACKWARD or not evidence.capture.observed or allocation.backward > 0
+    if not evidence.capture.observed:
+        return allocation.phase is not Phase.EVALUATION
+    return allocation.phase is Phase.BACKWARD or allocation.backward > 0

@@ -142,7 +142,10 @@ class BatchFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelFact:
-    """Integers that arrived from the host in the block born at `born`: `num_ignored` of `count` are -100."""
+    """Labels, `num_ignored` of `count` of which are ignored.
+
+    They arrived from the host in the block born at `born`, or a loss read them and made it.
+    """
 
     born: int
     count: int

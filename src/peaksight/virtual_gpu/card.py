@@ -16,6 +16,7 @@ from peaksight.virtual_gpu import dynamo, threads, triton_kernels
 from peaksight.virtual_gpu.answers import cuda_answers, data_parallel, memory_answers, torch_answers
 from peaksight.virtual_gpu.approximations import Approximations
 from peaksight.virtual_gpu.device_rules import DeviceRules
+from peaksight.virtual_gpu.evidence.labels_seen import LOSSES
 from peaksight.virtual_gpu.evidence.witness import Witness
 from peaksight.virtual_gpu.garbage import collect_as_usual
 from peaksight.virtual_gpu.kernels import composites, convolution, index_composites, recurrent, transformers
@@ -207,6 +208,8 @@ class VirtualGpu:
             for card, tensor in device_tensors(func, out, self.made_up):
                 storage = tensor.untyped_storage()
                 birth = self.devices.ledgers[card].born(storage, func.name(), role, module, in_words(tensor))
+                if birth is not None and func in LOSSES and tensor is out[0]:
+                    self.witness.labels_read(card, birth, args)
                 if birth is not None and func in COPIES:
                     birth.copy_of = self._roles.copied_by(args)
                     if role is Role.INPUT and is_of_host(func, args):

@@ -30,6 +30,7 @@ collected is not estimated.
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import groupby, pairwise
 
 from peaksight.diagnosis.earlier_steps import names_of
@@ -76,7 +77,8 @@ def _evaluations(evidence: Evidence) -> Iterator[tuple[Sequence[CallFact], int]]
 
     What recorded calls save is another cause.
     """
-    runs = [(is_training, list(calls)) for is_training, calls in groupby(evidence.capture.passes, key=_is_training)]
+    passes = groupby(evidence.capture.passes, key=partial(_is_training, evidence))
+    runs = [(is_training, list(calls)) for is_training, calls in passes]
     last = max((allocation.born for allocation in evidence.capture.allocations), default=0) + 1
     ends = [*(calls[0].first_tick for _, calls in runs[1:]), last]
     for (is_training, calls), end in zip(runs, ends, strict=False):
@@ -84,8 +86,10 @@ def _evaluations(evidence: Evidence) -> Iterator[tuple[Sequence[CallFact], int]]
             yield calls, end
 
 
-def _is_training(call: CallFact) -> bool:
-    return call.training and call.recorded
+def _is_training(evidence: Evidence, call: CallFact) -> bool:
+    """Whether `call` trains, or a backward pass uses what it saved, as that of a frozen model in `eval()`."""
+    made = evidence.born_between(call.first_tick, call.last_tick + 1)
+    return (call.training and call.recorded) or any(allocation.backward for allocation in made)
 
 
 def _collected(evidence: Evidence, calls: Sequence[CallFact], end: int) -> dict[Allocation, int]:

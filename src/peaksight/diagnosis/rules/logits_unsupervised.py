@@ -21,8 +21,8 @@ loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten())
 - Compute logits only where a label is: `lm_head(hidden[labels != -100])`. Up to rounding the same.
 
 ## Known misses
-How many positions have a label is known where labels come from the host with -100 for none; else the
-estimate is of all of them. A last dimension
+How many positions have a label is known where labels come from the host with -100 for none, or are
+put together of such on the card; else the estimate is of all of them. A last dimension
 that a tensor outside of repeated blocks shares by chance is taken for the classes.
 """
 
@@ -76,13 +76,17 @@ def examine(evidence: Evidence) -> Answer:
 
 
 def _labels_of(evidence: Evidence, rows: int) -> LabelFact | None:
-    """The labels that arrived last before the peak and are about as many as there are `rows` of logits."""
-    arrived = (label for label in evidence.capture.labels if label.born <= evidence.capture.peak_tick)
-    return next((label for label in reversed(list(arrived)) if rows <= 2 * label.count <= 4 * rows), None)
+    """The last labels before the peak of those whose number is nearest to the `rows` of logits."""
+    before = [label for label in evidence.capture.labels if label.born <= evidence.capture.peak_tick]
+    about = [label for label in before if rows <= 2 * label.count <= 4 * rows]
+    return min(reversed(about), key=lambda label: abs(label.count - rows), default=None)
 
 
 def _labelled(labels: LabelFact | None) -> str:
-    return f"; {labels.count - labels.num_ignored} of {labels.count} have a label" if labels else ""
+    if labels is None:
+        return ""
+    share = 100 * labels.num_ignored / labels.count
+    return f"; {labels.count - labels.num_ignored} of {labels.count} have a label, {share:.0f} % none"
 
 
 def _fewer(evidence: Evidence, blocks: Sequence[Allocation], labels: LabelFact | None) -> Iterator[Fix]:

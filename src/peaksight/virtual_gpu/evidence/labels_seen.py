@@ -1,4 +1,4 @@
-"""Integers that arrive from the host, of which a loss may ignore some: how many of them are -100."""
+"""Labels of which a loss ignores some: how many, where integers arrive from the host, and where a loss reads them."""
 
 from collections import defaultdict
 from typing import Any
@@ -7,10 +7,15 @@ import torch
 
 from peaksight.records import LabelFact
 from peaksight.virtual_gpu.memory.births import Birth
+from peaksight.virtual_gpu.tensors.values import known_value
 from peaksight.virtual_gpu.torch_private import modes_off
+
+aten = torch.ops.aten
 
 # `ignore_index` of torch.nn.functional.cross_entropy, which collators put where no label is.
 IGNORED = -100
+# Their second argument are the labels, their fifth is `ignore_index`.
+LOSSES = {aten.nll_loss_forward.default, aten.nll_loss2d_forward.default}
 
 
 class LabelsSeen:
@@ -24,7 +29,17 @@ class LabelsSeen:
         """The `tensor` of the host was copied to the block of `birth` on a card."""
         if tensor.dtype is not torch.int64 or not tensor.dim():
             return
+        self._note(card, birth, tensor, IGNORED)
+
+    def read(self, card: int, birth: Birth, args: tuple) -> None:
+        """One of `LOSSES` made the block of `birth` of `args`: its labels may be put together on the card."""
+        labels = known_value(args[1])
+        if labels is not None:
+            self._note(card, birth, labels, args[4])
+
+    def _note(self, card: int, birth: Birth, labels: torch.Tensor, ignored: int) -> None:
         with modes_off():
-            num_ignored = int((tensor == IGNORED).sum())
+            num_ignored = int((labels == ignored).sum())
+        fact = LabelFact(born=birth.born, count=labels.numel(), num_ignored=num_ignored)
         if num_ignored:
-            self.facts[card].append(LabelFact(born=birth.born, count=tensor.numel(), num_ignored=num_ignored))
+            self.facts[card].append(fact)

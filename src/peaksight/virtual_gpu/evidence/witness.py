@@ -98,6 +98,10 @@ class Witness:
         """A `tensor` of the host was copied to the block of `birth`."""
         self._try(lambda: self.labels.arrived(card, birth, tensor))
 
+    def labels_read(self, card: int, birth: Birth, args: tuple) -> None:
+        """A loss with these arguments read its labels, and made the block of `birth`."""
+        self._try(lambda: self.labels.read(card, birth, args))
+
     def module_called(self, module: nn.Module, inputs: Any, *, is_root: bool) -> None:
         """`module` is called with `inputs`, from outside of any other if `is_root`."""
         self.modules.called(module, is_root=is_root)

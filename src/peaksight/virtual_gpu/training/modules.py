@@ -6,6 +6,7 @@ from weakref import WeakSet
 
 import torch
 from torch import nn
+from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakIdKeyDictionary
 
 from peaksight.overlays.patches import Patches
@@ -161,13 +162,22 @@ def _follow_calls(patches: Patches, loop: TrainingLoop, parameters: Parameters, 
         if is_root:
             parameters.add_module(module)
         witness.module_called(module, (args, kwargs), is_root=is_root)
-        with loop.running(module):
+        with loop.running(module, is_passed=is_root and _is_passed_by_gradient(module, (args, kwargs))):
             result = call(module, *args, **kwargs)
         if is_root:
             witness.root_returned(module)
         return result
 
     patches.set(nn.Module, "__call__", followed)
+
+
+def _is_passed_by_gradient(module: nn.Module, inputs: Any) -> bool:
+    """Whether `module` is frozen and a gradient flows through it to its `inputs`: training, although in `eval()`."""
+    return (
+        torch.is_grad_enabled()
+        and not any(parameter.requires_grad for parameter in module.parameters())
+        and any(isinstance(each, torch.Tensor) and each.requires_grad for each in tree_leaves(inputs))
+    )
 
 
 def _follow_moves(patches: Patches, mode: VirtualGpuMode, parameters: Parameters) -> None:

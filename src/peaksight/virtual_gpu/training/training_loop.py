@@ -73,6 +73,7 @@ class TrainingLoop:
         self._passes = Passes()
         self._phases: list[Phase] = []
         self._running: list[Any] = []
+        self._is_passed = False
         self._has_run_forward = False
 
     @property
@@ -80,7 +81,7 @@ class TrainingLoop:
         """The phase of an allocation made at this moment."""
         if self._phases:
             return self._phases[-1]
-        if self._running and not self._running[0].training:
+        if self._running and not (self._running[0].training or self._is_passed):
             return Phase.EVALUATION
         return Phase.FORWARD if self._has_run_forward else Phase.INIT
 
@@ -122,11 +123,12 @@ class TrainingLoop:
         del self._phases[num_phases:]
 
     @contextmanager
-    def running(self, module: Any) -> Iterator[None]:
-        """`module` is running its forward."""
+    def running(self, module: Any, *, is_passed: bool = False) -> Iterator[None]:
+        """`module` is running its forward; `is_passed` says of a root that gradients flow through it."""
         if not self._running:
             self._root_called()
             self.modules.path_of(module)
+            self._is_passed = is_passed
         self._has_run_forward = True
         self._running.append(module)
         try:

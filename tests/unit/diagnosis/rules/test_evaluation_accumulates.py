@@ -52,6 +52,15 @@ def test_training_is_no_evaluation():
     assert answer.outcome is Outcome.REFUTED
 
 
+def test_a_frozen_model_that_gradients_flow_through_is_not_evaluated():
+    """Near miss: it is in eval(), and a backward pass uses what each of its calls made."""
+
+    def blocks(batch, tick):
+        return [(8 * MIB, {"born": tick}), (MIB, {"born": tick - 3, "backward": batch + 1})]
+
+    assert look(blocks).outcome is Outcome.REFUTED
+
+
 def test_without_autograd_a_model_in_training_mode_is_evaluated():
     """GIVEN somebody forgot eval()."""
     (finding,) = look(lambda batch, tick: [(8 * MIB, {"born": tick})], training=True, recorded=False)

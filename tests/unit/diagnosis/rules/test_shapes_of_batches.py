@@ -22,11 +22,19 @@ def test_positions_without_a_label_are_counted():
     run = replace(_with_classes(32768), labels=(LabelFact(born=1, count=32, num_ignored=24),))
     (finding,) = logits_unsupervised.RULE.look(Evidence(run))
 
-    assert finding.title.endswith("; 8 of 32 have a label")
+    assert finding.title.endswith("; 8 of 32 have a label, 75 % none")
     assert [(fix.kind, fix.saves_bytes) for fix in finding.fixes] == [
         ("sliced-loss", 8 * MIB),
         ("labelled-positions", 6 * MIB),
     ]
+
+
+def test_of_two_losses_the_labels_of_the_logits_are_told():
+    """GIVEN a later loss of fewer positions, THEN as many labels as there are logits decide."""
+    labels = tuple(LabelFact(born=born, count=count, num_ignored=20) for born, count in ((1, 31), (2, 24)))
+    (finding,) = logits_unsupervised.RULE.look(Evidence(replace(_with_classes(32768), labels=labels)))
+
+    assert "11 of 31 have a label" in finding.title
 
 
 def test_labels_of_another_size_say_nothing():
