@@ -1,4 +1,4 @@
-"""On a machine with a GPU: `python -m benchmarks.plans.measure FILE [--seconds N]` runs what predict.py predicted.
+"""On a machine with a GPU: `python -m benchmarks.plans.measure FILE [PAIR...] [--seconds N]` runs what was predicted.
 
 Of each pair: the script as it is below the limit, which has to fail, and without it; the first plan below the limit;
 and the expert's tries without it. Each in a process of its own.
@@ -26,11 +26,12 @@ def main() -> None:
     """Measure until the time is over."""
     parser = argparse.ArgumentParser()
     parser.add_argument("file", type=Path)
+    parser.add_argument("pairs", nargs="*", help="All that were predicted by default.")
     parser.add_argument("--seconds", type=float, default=500, help="Start no other run then.")
     options = parser.parse_args()
     started, found = time.perf_counter(), {}
     predicted = json.loads(PREDICTED.read_text())
-    pairs = [pair for pair in all_pairs() if pair.name in predicted]
+    pairs = [pair for pair in all_pairs() if pair.name in (options.pairs or predicted)]
     with ThreadPoolExecutor(NUM_LOADING) as pool:
         runs = {pair.name: measure(pair, predicted[pair.name], pool) for pair in pairs}
         for name, futures in runs.items():
