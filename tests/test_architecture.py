@@ -27,7 +27,7 @@ BELOW["attribution"] = FOUNDATION | {"gpus", "allocator"}
 BELOW["diagnosis"] = BELOW["attribution"] | {"attribution"}
 BELOW["planning"] = BELOW["diagnosis"] | {"diagnosis"}
 BELOW["verification"] = BELOW["planning"] | {"overlays"}
-BELOW["library"] = FOUNDATION | {"overlays", "reporting"}
+BELOW["library"] = FOUNDATION | {"live", "overlays", "reporting"}
 BELOW["cli"] = set(BELOW)
 # What programs call, which is on top like `library`.
 BELOW["jax/__init__.py"] = BELOW["planning"] | {"jax", "verification"}

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -59,3 +59,43 @@ def plan(path: str | Path) -> Iterator[Plan]:
     with Patches() as patches:
         apply_changes(read.changes, patches)
         yield read
+
+
+@contextmanager
+def watch(
+    directory: str | Path | None = None,
+    *,
+    tensorboard: str | Path | None = None,
+    wandb: bool = False,
+    mlflow: bool = False,
+    prometheus: int | None = None,
+    predicted: str | Path | None = None,
+    scalars: Iterable[str] = (),
+) -> Iterator[None]:
+    """Record what each step of the training inside a `with` takes of the card, as `peaksight watch` does.
+
+    Args:
+        directory: Where each process writes a file; default: `peaksight-watch` and a name for this launch.
+        tensorboard: A folder for TensorBoard.
+        wandb: Log to Weights & Biases, to the active run if there is one; `mlflow` likewise.
+        prometheus: Serve metrics at this port plus the local rank.
+        predicted: A capture of `peaksight run --save` to compare with.
+        scalars: Names of scalars that are logged, whose mean and variance are to be kept.
+
+    Raises:
+        UsageError: something that is asked for is not installed.
+        CaptureFileError: `predicted` cannot be read.
+    """
+    from peaksight.live.watching import Watching, recording
+
+    watching = Watching(
+        directory=None if directory is None else Path(directory),
+        tensorboard=None if tensorboard is None else Path(tensorboard),
+        wandb=wandb,
+        mlflow=mlflow,
+        prometheus=prometheus,
+        predicted=None if predicted is None else Path(predicted),
+        scalars=tuple(scalars),
+    )
+    with recording(watching, tuple(sys.argv)):
+        yield

@@ -18,7 +18,7 @@ FLAGS = {
     "explain": "--markdown",
     "replay": "",
     "gpus": "--mig --json",
-    "watch": "--directory -m",
+    "watch": "--directory --tensorboard --wandb --mlflow --prometheus --predicted --plan --scalar -m",
     "planned": "--plan -m",
 }
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from peaksight.cli.plans import PLAN_FILE, under_plan
+from peaksight.cli.plans import PLAN_FILE, applied, under_plan
 from peaksight.cli.script_words import script_command
 from peaksight.virtual_gpu.script.real_run import run_for_real
 
@@ -16,14 +16,5 @@ from peaksight.virtual_gpu.script.real_run import run_for_real
 def planned(words: tuple[str, ...], plan: Path, is_module: bool) -> int:
     """Run SCRIPT for real, with the changes of a plan."""
     command, read = under_plan(script_command(words, is_module=is_module), plan)
-    assert read is not None
-    from peaksight.overlays.apply import apply_changes
-    from peaksight.overlays.patches import Patches
-
-    with Patches() as patches:
-        applied = apply_changes(read.changes, patches)
-        try:
-            return run_for_real(command)
-        finally:
-            for kind in applied.without_effect():
-                click.echo(f"peaksight: of the plan, {kind} changed nothing in this run.", err=True)
+    with applied(read):
+        return run_for_real(command)

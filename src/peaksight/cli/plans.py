@@ -1,6 +1,7 @@
 """`--plan FILE`: the plan that a command runs under."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,3 +32,21 @@ def under_plan(command: ScriptCommand, path: Path | None) -> tuple[ScriptCommand
     plan = read_plan(path)
     check_script(plan, command.target)
     return (command if plan.arguments is None else replace(command, args=plan.arguments)), plan
+
+
+@contextmanager
+def applied(plan: Plan | None) -> Iterator[None]:
+    """Make the changes of `plan`, if there is one, around a real run; say at its end which of them did nothing."""
+    if plan is None:
+        yield
+        return
+    from peaksight.overlays.apply import apply_changes
+    from peaksight.overlays.patches import Patches
+
+    with Patches() as patches:
+        changes = apply_changes(plan.changes, patches)
+        try:
+            yield
+        finally:
+            for kind in changes.without_effect():
+                click.echo(f"peaksight: of the plan, {kind} changed nothing in this run.", err=True)

@@ -1,9 +1,11 @@
 """`peaksight watch`: a real run, recorded."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from peaksight.cli.plans import applied, plan_option, under_plan
 from peaksight.cli.script_words import script_command
 from peaksight.errors import UsageError
 from peaksight.live.watching import Watching, recording
@@ -12,25 +14,31 @@ from peaksight.virtual_gpu.script.environment import variables
 from peaksight.virtual_gpu.script.real_run import run_for_real
 
 _DIRECTORY = click.Path(file_okay=False, resolve_path=True, path_type=Path)
+_CAPTURE = click.Path(dir_okay=False, exists=True, resolve_path=True, path_type=Path)
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.option("--directory", type=_DIRECTORY, metavar="DIR", help="Where to write; default: peaksight-watch/RUN.")
+@click.option("--tensorboard", type=_DIRECTORY, metavar="DIR", help="Write scalars for TensorBoard, too.")
+@click.option("--wandb", is_flag=True, help="Log to Weights & Biases, too: to the script's own run if it has one.")
+@click.option("--mlflow", is_flag=True, help="Log to MLflow, too: to the script's own run if it has one.")
+@click.option("--prometheus", type=click.IntRange(1, 65535), metavar="PORT", help="Serve metrics at PORT + local rank.")
+@click.option("--predicted", type=_CAPTURE, metavar="FILE", help="Compare with a capture of `peaksight run --save`.")
+@plan_option
+@click.option("--scalar", "scalars", multiple=True, metavar="NAME", help="Watch a scalar that the script logs.")
 @click.option("-m", "is_module", is_flag=True, help="SCRIPT is a module, as in `python -m`.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
-def watch(words: tuple[str, ...], is_module: bool, directory: Path | None) -> int:
+def watch(words: tuple[str, ...], is_module: bool, plan: Path | None, **options: Any) -> int:
     """Run SCRIPT for real, and record what each step takes of the card.
 
-    Under a launcher: `torchrun ... -m peaksight watch train.py ARGS`. The exit code is the script's own.
+    Under a launcher: `torchrun ... -m peaksight watch train.py ARGS`. With --plan, the changes of the plan are made and
+    what it expects is checked. The exit code is the script's own.
     """
-    command = script_command(words, is_module=is_module)
+    command, read = under_plan(script_command(words, is_module=is_module), plan)
     _refuse_launcher(command)
-    with variables(command.environment), recording(Watching(directory=directory), command.argv) as recorder:
-        try:
-            exit_code = run_for_real(command, recorder.failed)
-        except SystemExit as stop:
-            recorder.end(_exit_code(stop))
-            raise
+    watching = Watching(expected=read.expected if read else None, **options)
+    with variables(command.environment), recording(watching, command.argv) as recorder, applied(read):
+        exit_code = run_for_real(command, recorder.failed)
         recorder.end(exit_code)
         return exit_code
 
@@ -43,8 +51,3 @@ def _refuse_launcher(command: ScriptCommand) -> None:
             f"`torchrun --nproc-per-node {command.processes} -m peaksight watch {command.target}`.",
             slug="watch-launcher",
         )
-
-
-def _exit_code(stop: SystemExit) -> int:
-    """As Python reads it."""
-    return stop.code if isinstance(stop.code, int) else int(stop.code is not None)

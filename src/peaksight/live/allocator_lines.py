@@ -26,7 +26,7 @@ def holders_of(snapshot: Mapping[str, Any], device: int, names: Mapping[int, str
             continue
         for block in segment["blocks"]:
             if block["state"] == "active_allocated":
-                held = sums[names.get(block.get("address", 0), ""), _source(block.get("frames") or ())]
+                held = sums[names.get(block.get("address", 0), ""), source_of(block.get("frames") or ())]
                 held[0] += block["size"]
                 held[1] += 1
     rows = sorted(sums.items(), key=lambda row: -row[1][0])
@@ -125,7 +125,7 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, int | float | str | bool | None) else str(value)
 
 
-def _source(frames: Frames) -> str:
-    """The innermost line that is no library's."""
+def source_of(frames: Frames) -> str:
+    """The innermost line that is no library's; empty where there is none."""
     frame = next((frame for frame in frames if not _LIBRARY.match(frame["filename"])), None)
     return f"{frame['filename']}:{frame['line']}" if frame else ""

@@ -2,16 +2,16 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 from peaksight.live.surroundings import host_memory
+from peaksight.live.watcher import Saying, Watcher
 from peaksight.records.capsule import HostMemory
-from peaksight.records.watched import Line, WatchedEvent, WatchedStep
+from peaksight.records.watched import WatchedStep
 
 _SECONDS_BETWEEN_LOOKS = 5.0
 
 
-class HostKills:
+class HostKills(Watcher):
     """Looks at the counter of the control group, seldom and at the end."""
 
     def __init__(self, look: Callable[[], HostMemory] = host_memory, clock: Callable[[], float] = time.time) -> None:
@@ -19,24 +19,19 @@ class HostKills:
         self._look, self._clock = look, clock
         self._known = look().oom_kills
         self._next = 0.0
-        self._step = 0
 
-    def optimizer_stepped(self, optimizer: Any) -> None:
-        """Of no interest."""
-
-    def after(self, step: WatchedStep) -> Iterable[tuple[str, str]]:
+    def after(self, step: WatchedStep) -> Iterable[Saying]:
         """What was killed since the last look."""
-        self._step = step.step
         if self._clock() < self._next:
             return
         self._next = self._clock() + _SECONDS_BETWEEN_LOOKS
         for text in self._killed():
             yield "host-oom-kill", text
 
-    def at_end(self) -> Iterable[Line]:
+    def at_end(self) -> Iterable[Saying]:
         """The same, once more."""
         for text in self._killed():
-            yield WatchedEvent(kind="host-oom-kill", step=self._step, time=self._clock(), text=text)
+            yield "host-oom-kill", text
 
     def _killed(self) -> Iterator[str]:
         kills = self._look().oom_kills

@@ -5,7 +5,7 @@ Nothing here reaches the script: what fails is said once and then left out.
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol
 
@@ -13,6 +13,7 @@ from peaksight.live.out_of_memory import Moment
 from peaksight.live.sinks import Sink
 from peaksight.live.statistics import Figures, Statistics
 from peaksight.live.trend import Trend
+from peaksight.live.watcher import Watcher
 from peaksight.records.watched import Line, WatchedEnd, WatchedEvent, WatchedProcess, WatchedStep
 
 # How far apart in seconds what asks the driver or the system is measured.
@@ -22,22 +23,6 @@ _STEPS_WITHOUT_CARD = 3
 _MAX_ERROR = 300
 
 P = ParamSpec("P")
-
-
-class Watcher(Protocol):
-    """Looks at each step for something that people should know."""
-
-    def optimizer_stepped(self, optimizer: Any) -> None:
-        """One of the optimizers has stepped."""
-        ...
-
-    def after(self, step: WatchedStep) -> Iterable[tuple[str, str]]:
-        """The kind and the text of the events that `step` gives rise to."""
-        ...
-
-    def at_end(self) -> Iterable[Line]:
-        """What is known once the script has ended."""
-        ...
 
 
 class Prediction(Protocol):
@@ -88,8 +73,9 @@ class Recorder:
         self.on_failure: list[Callable[[Recorder, BaseException], None]] = []
         self.num_steps = 0
         self.last_steps: list[WatchedStep] = []
+        self.watchers = list(watchers)
         self._statistics, self._say, self._host_bytes = statistics, say, host_bytes
-        self._prediction, self._watchers, self._clock = prediction, list(watchers), clock
+        self._prediction, self._clock = prediction, clock
         self._owner = os.getpid()
         self._stopped = False
         self._error = ""
@@ -112,7 +98,7 @@ class Recorder:
     @_harmless
     def optimizer_stepped(self, optimizer: Any) -> None:
         """One of the optimizers has stepped."""
-        for watcher in self._watchers:
+        for watcher in self.watchers:
             watcher.optimizer_stepped(optimizer)
 
     @_harmless
@@ -130,7 +116,7 @@ class Recorder:
         self.last_steps = steps
         for step in steps:
             self.write(step)
-            for watcher in self._watchers:
+            for watcher in self.watchers:
                 for kind, text in watcher.after(step):
                     self.event(kind, text, device=step.device)
 
@@ -174,6 +160,8 @@ class Recorder:
     @_harmless
     def event(self, kind: str, text: str, *, device: int | None = None) -> None:
         """Something happened in the step that goes on, or in the one that has just ended."""
+        for watcher in self.watchers:
+            watcher.happened(kind)
         self.write(WatchedEvent(kind=kind, step=self.num_steps, time=self._clock(), text=text, device=device))
 
     @_harmless
@@ -194,9 +182,9 @@ class Recorder:
     @_harmless
     def end(self, exit_code: int) -> None:
         """The script has ended; only the first call counts."""
-        for watcher in self._watchers:
-            for line in watcher.at_end():
-                self.write(line)
+        for watcher in self.watchers:
+            for found in watcher.at_end():
+                self.event(*found) if isinstance(found, tuple) else self.write(found)
         self.write(WatchedEnd(step=self.num_steps, time=self._clock(), exit_code=exit_code, error=self._error))
         for sink in list(self.sinks):
             self._try(sink, sink.close)

@@ -1,38 +1,100 @@
-"""Starts the recording of this process, for the command line and for programs."""
+"""Starts the recording of this process, for the command line, for programs and for callbacks."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
+from peaksight.errors import UsageError
+from peaksight.gpus import Room
 from peaksight.live.capsule import keep_capsule
+from peaksight.live.expectations import Expectations
+from peaksight.live.growth import Growth
+from peaksight.live.holders import AllocatorHolders
 from peaksight.live.host_kills import HostKills
 from peaksight.live.out_of_memory import follow_out_of_memory
+from peaksight.live.predicted import Predicted
+from peaksight.live.pressure import Pressure
 from peaksight.live.process import this_process
-from peaksight.live.recorder import Prediction, Recorder, Watcher
+from peaksight.live.recorder import Recorder
+from peaksight.live.scalars import Scalars, follow_scalars
 from peaksight.live.sinks import Sink
 from peaksight.live.sinks.lines import LinesSink
+from peaksight.live.sinks.mlflow import MlflowSink
+from peaksight.live.sinks.prometheus import PrometheusSink
+from peaksight.live.sinks.seldom import Seldom
+from peaksight.live.sinks.tensorboard import TensorBoardSink
 from peaksight.live.sinks.terminal import TerminalSink
+from peaksight.live.sinks.wandb import WandbSink
 from peaksight.live.statistics import CudaStatistics, Statistics, host_bytes
 from peaksight.live.steps import follow_steps
 from peaksight.overlays.patches import Patches
+from peaksight.records.capture_file import read_capture_file
+from peaksight.records.plan import Expectation
 from peaksight.records.watched import WatchedProcess
 
 DEFAULT_DIRECTORY = Path("peaksight-watch")
 
-OpenSink = Callable[[WatchedProcess], Sink]
+_active: Recorder | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watching:
-    """What to watch, and where to write it. `directory` is None for one of this launch in `DEFAULT_DIRECTORY`."""
+    """What to watch, and where to write it.
+
+    `directory` is None for one of this launch in `DEFAULT_DIRECTORY`. `tensorboard` is a folder, `prometheus` the port
+    of local rank 0, `predicted` the capture of `peaksight run --save`. `scalars` are names that the script logs, and
+    `expected` is what a plan expects of the run.
+    """
 
     directory: Path | None = None
-    sinks: Sequence[OpenSink] = ()
-    watchers: Sequence[Watcher] = ()
-    prediction: Prediction | None = None
-    statistics: Statistics = field(default_factory=CudaStatistics)
+    tensorboard: Path | None = None
+    wandb: bool = False
+    mlflow: bool = False
+    prometheus: int | None = None
+    predicted: Path | None = None
+    scalars: tuple[str, ...] = ()
+    expected: Expectation | None = None
+
+    def check(self) -> None:
+        """Check that what is asked for is installed.
+
+        Raises:
+            UsageError: it is not.
+        """
+        wanted = {
+            "tensorboard": self.tensorboard is not None,
+            "wandb": self.wandb,
+            "mlflow": self.mlflow,
+            "prometheus_client": self.prometheus is not None,
+        }
+        for module, is_wanted in wanted.items():
+            if is_wanted and find_spec(module) is None:
+                name = module.replace("_", "-")
+                raise UsageError(
+                    f"Can't write there: {name} is not installed. Install it, or leave the option out.",
+                    slug="watch-not-installed",
+                )
+
+    def directory_of(self, process: WatchedProcess) -> Path:
+        """Where `process` writes."""
+        return self.directory or DEFAULT_DIRECTORY / process.run
+
+    def sinks(self, process: WatchedProcess) -> Iterator[Callable[[], Sink]]:
+        """What opens each place to write to."""
+        directory = self.directory_of(process)
+        yield lambda: TerminalSink(process)
+        yield lambda: LinesSink(directory, process)
+        if (folder := self.tensorboard) is not None:
+            yield lambda: Seldom(TensorBoardSink(folder, process))
+        if self.wandb:
+            yield lambda: Seldom(WandbSink(process))
+        if self.mlflow:
+            yield lambda: Seldom(MlflowSink(process))
+        if (port := self.prometheus) is not None:
+            yield lambda: Seldom(PrometheusSink(port, process))
 
 
 def say(message: str) -> None:
@@ -42,35 +104,66 @@ def say(message: str) -> None:
 
 
 @contextmanager
-def recording(watching: Watching, argv: tuple[str, ...]) -> Iterator[Recorder]:
-    """Record this process, which runs `argv`, until the context is left; whoever leaves it says how it ended."""
-    process = this_process(argv)
-    recorder = Recorder(
-        process,
-        watching.statistics,
-        say=say,
-        host_bytes=host_bytes(),
-        prediction=watching.prediction,
-        watchers=[*watching.watchers, HostKills()],
-    )
-    directory = watching.directory or DEFAULT_DIRECTORY / process.run
-    opens: list[OpenSink] = [TerminalSink, lambda process: LinesSink(directory, process), *watching.sinks]
-    for open_sink in opens:
-        _open(recorder, open_sink)
+def recording(watching: Watching, argv: tuple[str, ...], statistics: Statistics | None = None) -> Iterator[Recorder]:
+    """Record this process, which runs `argv`, until the context is left, or somebody says how it ended.
+
+    Within another recording it is that one which goes on.
+
+    Raises:
+        UsageError: something that is asked for is not installed.
+        CaptureFileError: the prediction cannot be read.
+    """
+    global _active
+    if _active is not None and _active.is_on:
+        say("this process is watched already: what is watched inside is part of that.")
+        yield _active
+        return
+    watching.check()
     with Patches() as patches:
-        follow_steps(patches, recorder.optimizer_stepped, recorder.step)
-        follow_out_of_memory(patches, recorder.out_of_memory)
-        keep_capsule(recorder, directory, patches, say=say)
+        recorder = _active = _recorder(watching, this_process(argv), statistics or CudaStatistics(), patches)
         try:
             yield recorder
-        finally:
-            recorder.end(0)
+        except SystemExit as stop:
+            recorder.end(exit_code_of(stop))
+            raise
+        except BaseException as error:
+            recorder.failed(error)
+            recorder.end(1)
+            raise
+        recorder.end(0)
 
 
-def _open(recorder: Recorder, open_sink: OpenSink) -> None:
+def exit_code_of(stop: SystemExit) -> int:
+    """As Python reads it."""
+    return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+
+
+def _recorder(watching: Watching, process: WatchedProcess, statistics: Statistics, patches: Patches) -> Recorder:
+    predicted = None
+    if watching.predicted is not None:
+        predicted = Predicted(read_capture_file(watching.predicted, Room)[0], process.rank)
+    recorder = Recorder(process, statistics, say=say, host_bytes=host_bytes(), prediction=predicted)
+    recorder.watchers += [Growth(AllocatorHolders()), Pressure(), HostKills()]
+    if predicted is not None:
+        recorder.watchers.append(predicted)
+    if watching.expected is not None:
+        recorder.watchers.append(expectations := Expectations(watching.expected))
+        expectations.listen_to_warnings()
+    if watching.scalars:
+        recorder.watchers.append(scalars := Scalars(watching.scalars))
+        follow_scalars(patches, scalars.logged)
+    for open_sink in watching.sinks(process):
+        _open(recorder, open_sink)
+    follow_steps(patches, recorder.optimizer_stepped, recorder.step)
+    follow_out_of_memory(patches, recorder.out_of_memory)
+    keep_capsule(recorder, watching.directory_of(process), patches, say=say)
+    return recorder
+
+
+def _open(recorder: Recorder, open_sink: Callable[[], Sink]) -> None:
     """A sink that cannot be opened is said once, and the training goes on."""
     try:
-        recorder.sinks.append(open_sink(recorder.process))
+        recorder.sinks.append(open_sink())
     except Exception as error:
         cause = getattr(error, "strerror", None) or error
         place = getattr(error, "filename", None) or "a record of this run"

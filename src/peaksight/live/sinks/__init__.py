@@ -35,3 +35,8 @@ def figures_of(step: WatchedStep) -> dict[str, float]:
         "predicted_reserved_bytes": step.predicted_reserved_bytes,
     }
     return {name: value for name, value in known.items() if value is not None}
+
+
+def tag_of(name: str, device: int | None) -> str:
+    """What dashboards that know no labels call a figure of a card."""
+    return f"peaksight/{name}" if device is None else f"peaksight/card{device}/{name}"
