@@ -4,31 +4,28 @@ from collections import Counter
 from pathlib import PurePath
 
 from peaksight.live.allocator_lines import source_of
-from peaksight.live.torch_private import history_is_recorded
 
 
 class AllocatorHolders:
-    """Has the allocator note the Python stack of what is alive, not of what was freed."""
+    """Has the allocator note the Python stack of what is alive."""
 
     def __init__(self) -> None:
         """Nothing is recorded yet."""
         self._is_ours = False
 
     def begin(self) -> bool:
-        """Start to record, unless the script or the capsule does already."""
-        import torch
+        """Start to record, unless the script or the capsule does already; False where torch cannot."""
+        from peaksight.live.torch_private import history_is_recorded, record_stacks_of_live  # with the script's torch
 
         self._is_ours = not history_is_recorded()
-        if self._is_ours:
-            torch.cuda.memory._record_memory_history("state", context="state", stacks="python", max_entries=1)
-        return True
+        return record_stacks_of_live() if self._is_ours else True
 
     def bytes_by_line(self, device: int) -> dict[str, int]:
         """What was allocated since `begin` and is alive, by line; what no Python code allocated has an empty one."""
-        import torch
+        from peaksight.live.torch_private import memory_snapshot
 
         held: Counter[str] = Counter()
-        for segment in torch.cuda.memory._snapshot(device)["segments"]:
+        for segment in (memory_snapshot() or {"segments": ()})["segments"]:
             if segment["device"] == device:
                 for block in segment["blocks"]:
                     if block["state"] == "active_allocated" and block.get("frames") is not None:
@@ -37,7 +34,7 @@ class AllocatorHolders:
 
     def end(self) -> None:
         """Stop, if it was us who started."""
-        import torch
+        from peaksight.live.torch_private import stop_recording
 
         if self._is_ours:
-            torch.cuda.memory._record_memory_history(None)
+            stop_recording()

@@ -56,6 +56,20 @@ def record_history(max_entries: int) -> None:
         record(max_entries=max_entries, context="alloc", stacks="python")
 
 
+def record_stacks_of_live() -> bool:
+    """Note the Python stacks of what is alive, and of no events; False where torch cannot."""
+    record = getattr(torch.cuda.memory, "_record_memory_history", None)
+    if record is None:
+        return False
+    record("state", context="state", stacks="python", max_entries=1)
+    return True
+
+
+def stop_recording() -> None:
+    """Note nothing any more."""
+    torch.cuda.memory._record_memory_history(None)
+
+
 def memory_snapshot() -> dict[str, Any] | None:
     """What the allocator holds and has done, None where it cannot be told."""
     take = getattr(torch.cuda.memory, "_snapshot", None)
