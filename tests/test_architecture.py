@@ -27,6 +27,8 @@ BELOW["attribution"] = FOUNDATION | {"gpus", "allocator"}
 BELOW["diagnosis"] = BELOW["attribution"] | {"attribution"}
 BELOW["planning"] = BELOW["diagnosis"] | {"diagnosis"}
 BELOW["verification"] = BELOW["planning"] | {"overlays"}
+BELOW["pytest_plugin"] = {"limited_tests"}
+BELOW["limited_tests"] = FOUNDATION | {"library", "reporting", "pytest_plugin"}
 BELOW["library"] = FOUNDATION | {"live", "overlays", "reporting"}
 BELOW["cli"] = set(BELOW)
 # What programs call, which is on top like `library`.
