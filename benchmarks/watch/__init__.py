@@ -1,0 +1,1 @@
+"""What `peaksight watch` costs, and whether it says what the allocator does."""
