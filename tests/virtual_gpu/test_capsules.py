@@ -4,6 +4,7 @@ import gc
 import runpy
 
 import pytest
+import torch
 
 from peaksight.attribution import build_recording_report
 from peaksight.live.watching import Watching, recording
@@ -146,3 +147,15 @@ def test_inside_of_another_error(watched):
     assert opened.capsule.failure.requested_bytes is None
     assert opened.at == "train.py:30"
     assert opened.recordings[0].capture.failures[-1].step == 2
+
+
+def test_the_history_is_ours_only_while_we_watch(tmp_path):
+    """One that the script starts meanwhile is its own, and goes on."""
+    for started_by_script in (False, True):
+        with card_with(600 * MIB):
+            is_recorded = torch._C._cuda_isHistoryEnabled
+            with recording(Watching(directory=tmp_path), ("train.py",)):
+                assert is_recorded()
+                if started_by_script:
+                    torch.cuda.memory._record_memory_history(max_entries=10)
+            assert is_recorded() is started_by_script

@@ -8,7 +8,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import FrameType
 from typing import Any
 
 from peaksight.live import running, surroundings
@@ -16,6 +16,7 @@ from peaksight.live.allocator_lines import holders_of, lines_of
 from peaksight.live.capsule_file import CapsuleFile, TooLarge, append_line
 from peaksight.live.card import card_of, versions
 from peaksight.live.disguises import sign_of
+from peaksight.live.history import keep_history
 from peaksight.live.out_of_memory import Moment
 from peaksight.live.recorder import Recorder
 from peaksight.overlays.late_imports import change_modules
@@ -47,8 +48,7 @@ def keep_capsule(recorder: Recorder, directory: Path, patches: Patches, *, say: 
     recorder.sinks.append(capsule)
     recorder.on_out_of_memory.append(lambda _, moment: capsule.observed(moment))
     recorder.on_failure.append(lambda _, error: capsule.failed(error))
-
-    change_modules(patches, {"torch": capsule.record_history})
+    change_modules(patches, {"torch": lambda _: keep_history(patches, MAX_EVENTS, capsule.guarded)})
 
 
 class OomCapsule:
@@ -80,22 +80,12 @@ class OomCapsule:
         if isinstance(line, WatchedStep):
             self._steps.append(line)
         elif isinstance(line, WatchedEnd) and self.path is not None:
-            self._guarded(self._end, self.path, line)
+            self.guarded(self._end, self.path, line)
 
     def close(self) -> None:
         """Nothing is open."""
 
     # As what hears of failures.
-
-    def record_history(self, _: ModuleType) -> None:
-        """Have torch, which is there now, keep the last allocations with their stacks."""
-
-        def start() -> None:
-            from peaksight.live.torch_private import once_initialized, record_history
-
-            once_initialized(lambda: self._guarded(record_history, MAX_EVENTS))
-
-        self._guarded(start)
 
     def observed(self, moment: Moment) -> None:
         """The allocator gives up; the script's frames are those of this thread, or it waits in the main one."""
@@ -103,11 +93,11 @@ class OomCapsule:
             return
         self._num_failures += 1
         if self._seconds_left > 0:
-            self._guarded(self._write, Sign.ALLOCATOR, running.frame_of_failure(), moment)
+            self.guarded(self._write, Sign.ALLOCATOR, running.frame_of_failure(), moment)
 
     def failed(self, error: BaseException) -> None:
         """An `error` ends the script: one of memory that the allocator has not told of gets its capsule here."""
-        self._guarded(self._failed, error)
+        self.guarded(self._failed, error)
 
     def _failed(self, error: BaseException) -> None:
         self._fatal = error
@@ -186,8 +176,8 @@ class OomCapsule:
         )
         append_line(path, "ending", ending)
 
-    def _guarded(self, call: Callable[..., None], *args: object) -> None:
-        """What fails is said, once: the training goes on."""
+    def guarded(self, call: Callable[..., None], *args: object) -> None:
+        """Call it; what fails is said, once: the training goes on."""
         try:
             call(*args)
         except Exception as error:

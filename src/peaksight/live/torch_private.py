@@ -1,9 +1,12 @@
 """The private names of torch that a watched run touches, each behind a probe."""
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import torch
+
+from peaksight.overlays.patches import Patches
 
 Read = Callable[[int], dict[str, Any]]
 Reset = Callable[[int], None]
@@ -49,11 +52,19 @@ def once_initialized(call: Callable[[], None]) -> None:
         lazily(call)
 
 
-def record_history(max_entries: int) -> None:
-    """Record the last allocations with their Python stacks, unless the script does so itself."""
+def replace_recording(patches: Patches, on_call: Callable[[], None]) -> Callable[..., Any] | None:
+    """Have `on_call` hear of it when the script calls `_record_memory_history`; returns that function, if there is."""
     record = getattr(torch.cuda.memory, "_record_memory_history", None)
-    if record is not None and not history_is_recorded():
-        record(max_entries=max_entries, context="alloc", stacks="python")
+    if record is None:
+        return None
+
+    @wraps(record)
+    def recording(*args: Any, **kwargs: Any) -> Any:
+        on_call()
+        return record(*args, **kwargs)
+
+    patches.set(torch.cuda.memory, "_record_memory_history", recording)
+    return record
 
 
 def record_stacks_of_live() -> bool:
