@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -197,3 +198,21 @@ def test_reading_imports_no_torch(tmp_path):
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
 
     assert "False" == done.stdout.splitlines()[-1]
+
+
+@pytest.mark.torch
+def test_out_of_memory_on_rank_1_of_torchrun(peaksight, tmp_path):
+    """GIVEN two real processes with gloo, THEN the exit code is torchrun's own, and rank 1 is named."""
+    script = Path(__file__).parents[1] / "scripts" / "watched" / "oom_on_rank_1.py"
+    small = ("--width", "8", "--layers", "1", "--batch", "2", "--fail-at", "2")
+    launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m")
+    command = [sys.executable, *launcher, "peaksight", "watch", "--directory", "seen", str(script), *small]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    answer = json.loads(peaksight("read", "--json", "-", "seen").stdout)
+
+    assert 1 == done.returncode, done.stderr
+    assert (1, "cause", [0]) == (
+        answer["first_failing_rank"], answer["told_by"], [other["rank"] for other in answer["others"]]
+    )  # fmt: skip
+    assert "oom_on_rank_1.py:48" == answer["report"]["at"]
+    assert [1] == [step["step"] for step in answer["report"]["steps"]]
