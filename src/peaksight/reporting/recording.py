@@ -116,13 +116,17 @@ class _Page:
         return table
 
     def _holders(self, live: Iterable[Holder]) -> Table:
+        """Modules are known of a capsule only."""
         rows = holders(live)
-        table = _table(">", ">", "<", "<", ">", header=("bytes", "share", "category", "line", "blocks"))
+        has_modules = any(row.module for row in rows)
+        header = ("bytes", "share", "category", *(("module",) if has_modules else ()), "line", "blocks")
+        table = _table(">", ">", "<", *("<" if has_modules else ""), "<", ">", header=header)
         for row in rows[:NUM_HOLDERS]:
-            place = Text(row.source, overflow="fold")
-            table.add_row(*self._sizes(row.bytes), row.category_words, place, str(row.count))
+            places = (row.module, row.source) if has_modules else (row.source,)
+            cells = (Text(place, overflow="fold") for place in places)
+            table.add_row(*self._sizes(row.bytes), row.category_words, *cells, str(row.count))
         if others := rows[NUM_HOLDERS:]:
-            table.add_row(*self._sizes(sum(row.bytes for row in others)), f"{len(others)} others", "", "", style="dim")
+            table.add_row(*self._sizes(sum(row.bytes for row in others)), f"{len(others)} others", style="dim")
         return table
 
     def _pins(self, found: Fragmentation) -> Table:
