@@ -36,8 +36,9 @@ def holders_of(snapshot: Mapping[str, Any], device: int, names: Mapping[int, str
 def lines_of(snapshot: Mapping[str, Any]) -> Iterator[Line]:
     """The settings, the segments of all devices, then their events, the last ones first."""
     stacks = _Stacks()
-    yield "settings", {"settings": _plain(snapshot.get("allocator_settings", {}))}
-    for segment in snapshot.get("segments", ()):
+    segments = snapshot.get("segments", ())
+    yield "settings", {"settings": _plain(snapshot.get("allocator_settings", {})), "num_segments": len(segments)}
+    for segment in segments:
         row = _segment(segment, stacks)
         yield from stacks.new()
         yield "segment", row

@@ -2,6 +2,7 @@
 
 import errno
 import gzip
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -175,3 +176,14 @@ def test_a_failure_within(capsule, said, monkeypatch):
     capsule.observed(MOMENT)
 
     assert "ZeroDivisionError" in said[0]
+
+
+def test_in_a_thread_of_a_backward_pass(capsule):
+    """Where the main thread waits is kept beside the stack of the thread, which has no line of the script."""
+    thread = threading.Thread(target=capsule.observed, args=(MOMENT,), name="backward")
+    thread.start()
+    thread.join()
+    failure = read_capsule(capsule.path).capsule.failure
+
+    assert __file__ in {frame.filename for frame in failure.main_stack}
+    assert __file__ not in {frame.filename for frame in failure.stack}

@@ -51,9 +51,10 @@ class TensorNames(msgspec.Struct):
 
 
 class AllocatorSettings(msgspec.Struct):
-    """The allocator's settings."""
+    """The allocator's settings, and how many segments follow."""
 
     settings: dict[str, Any]
+    num_segments: int
 
 
 class NewStacks(msgspec.Struct):

@@ -1,5 +1,6 @@
 """From the file of a capsule to its records and to what a snapshot would hold; docs/capsule-format.md."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,10 @@ def is_capsule(path: Path) -> bool:
         return False
 
 
-def load_capsule(path: Path) -> tuple[Capsule, Loaded, dict[int, TensorName]]:
+def load_capsule(path: Path) -> tuple[Capsule, Loaded | None, dict[int, TensorName]]:
     """The capsule at `path` as far as it goes, what its snapshot holds, and the names of tensors by address.
+
+    There is no snapshot where some of the segments are missing, or where it makes no sense.
 
     Raises:
         CaptureFileError: it is none, of a later version, or cut short before it says anything.
@@ -64,7 +67,11 @@ def load_capsule(path: Path) -> tuple[Capsule, Loaded, dict[int, TensorName]]:
         ) from error
     except (msgspec.MsgspecError, Malformed, LookupError, TypeError, ValueError):
         pass  # what comes before it counts
-    return found.capsule(path), found.loaded(path), found.names
+    capsule = found.capsule(path)
+    try:
+        return capsule, found.loaded(), found.names
+    except (Malformed, LookupError, TypeError, ValueError, OverflowError):
+        return replace(capsule, is_whole=False), None, found.names
 
 
 def _check_head(path: Path, line: bytes) -> None:
@@ -109,6 +116,7 @@ class _Found:
         self._traces: dict[int, list[list[dict[str, Any]]]] = {}
         self._annotations: list[dict[str, Any]] = []
         self._settings: dict[str, Any] = {}
+        self._num_segments: int | None = None
         self._is_whole = self._left_out = False
 
     def take(self, text: bytes) -> None:
@@ -126,8 +134,8 @@ class _Found:
                 self._about["holders"] = _shown(content).holders
             case TensorNames(names):
                 self.names = {name.address: name for name in names}
-            case AllocatorSettings(settings):
-                self._settings = settings
+            case AllocatorSettings(settings, num_segments):
+                self._settings, self._num_segments = settings, num_segments
             case NewStacks():
                 self._take_stacks(content)
             case Segment():
@@ -148,8 +156,10 @@ class _Found:
             )
         return Capsule(file=path.name, is_whole=self._is_whole, left_out=self._left_out, **self._about)
 
-    def loaded(self, path: Path) -> Loaded:
-        """The snapshot, as that of a file; the events that come last were written first."""
+    def loaded(self) -> Loaded | None:
+        """The snapshot, as that of a file; the events that come last were written first. None without all segments."""
+        if len(self._segments) != self._num_segments:
+            return None
         sink = TableSink()
         told: dict[str, Any] = {"segments": [], "device_traces": [], "allocator_settings": self._settings}
         for segment in self._segments:
@@ -165,13 +175,7 @@ class _Found:
             told["device_traces"].append(trace)
         if self._annotations:
             sink.take([], self._annotations)
-        try:
-            return loaded_from(told, sink)
-        except (Malformed, LookupError, TypeError, ValueError, OverflowError) as error:
-            raise CaptureFileError(
-                f"Can't read the capsule '{path}': its snapshot makes no sense ({error}); read the log instead.",
-                slug="bad-capsule",
-            ) from error
+        return loaded_from(told, sink)
 
     def _take_stacks(self, told: NewStacks) -> None:
         """Those with a number that is none are another file's."""

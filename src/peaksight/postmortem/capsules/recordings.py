@@ -31,7 +31,7 @@ def read_capsule(path: Path) -> OpenedCapsule:
         backward_at=lines.line(main.source or stack.source) if is_backward else "",
         phase=Phase.BACKWARD if is_backward else stack.phase or Phase.OTHER,
     )
-    recordings = recordings_of(loaded, path.name, names)
+    recordings = recordings_of(loaded, path.name, names) if loaded else ()
     return OpenedCapsule(
         capsule=capsule,
         recordings=tuple(_with_failure(each, capsule, told) for each in recordings),
