@@ -3,9 +3,10 @@
 import pytest
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from peaksight.records.training import Job
-from peaksight.verification.arithmetic import Arithmetic, keep_autocast_off
+from peaksight.verification.arithmetic import Arithmetic, keep_autocast_off, widen_inputs
 from peaksight.verification.batches import Batches
 from peaksight.verification.distances import is_bitwise
 from peaksight.verification.names import Names
@@ -75,6 +76,23 @@ class TestArithmetic:
             loss.backward()
 
         assert {torch.float64} == {loss.dtype} | {parameter.grad.dtype for parameter in model.parameters()}
+
+    @pytest.mark.parametrize("layer", [nn.Conv1d(5, 2, 3), nn.ConvTranspose1d(5, 2, 3), nn.LSTM(3, 2)])
+    def test_float32_inputs_meet_layers_that_compare_dtypes(self, layer, monkeypatch):
+        """Before any operator is called: convolutions and recurrent layers; so does a recomputation in the backward."""
+        for name in ("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"):
+            monkeypatch.setattr(torch, name, getattr(torch, name))
+            monkeypatch.setattr(nn.functional, name, getattr(nn.functional, name))
+        for kind in (nn.RNN, nn.LSTM, nn.GRU):
+            monkeypatch.setattr(kind, "forward", kind.forward)
+        widen_inputs()
+        inputs = torch.ones(1, 5, 3)
+        with Arithmetic(job(double=True)):
+            result = checkpoint(layer.double(), inputs, use_reentrant=False)
+            result = result[0] if isinstance(layer, nn.LSTM) else result
+            result.sum().backward()
+
+        assert {torch.float64} == {result.dtype} | {parameter.grad.dtype for parameter in layer.parameters()}
 
     def test_the_masks_are_those_of_float32(self):
         """Else a float64 run would be of another training."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
@@ -16,6 +16,9 @@ _NARROW = {torch.float32, torch.float16, torch.bfloat16}
 # Draws whose numbers would be others in float64: they are drawn in float32.
 _DRAWN_IN_PLACE = {_aten.normal_, _aten.uniform_, _aten.exponential_, _aten.cauchy_, _aten.log_normal_}
 _DRAWN_LIKE = {_aten.randn_like, _aten.rand_like}
+# What compares the dtypes of its input and of its weights before any operator is called.
+_CONVOLUTIONS = ("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+_RECURRENT = (nn.RNN, nn.LSTM, nn.GRU)
 
 
 class Arithmetic(TorchDispatchMode):
@@ -71,6 +74,29 @@ class Arithmetic(TorchDispatchMode):
 
     def _native_dropout_backward(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         return func(*args[:2], 1.0) if self._masks == "mean" else func(*args, **kwargs)
+
+
+def widen_inputs() -> None:
+    """Have convolutions and recurrent layers take float32 beside weights in float64, in this process, for good.
+
+    Operators do under `Arithmetic`, but these refuse it before: ATen/native/Convolution.cpp, torch/nn/modules/rnn.py.
+    """
+    for module in (torch, nn.functional):
+        for name in _CONVOLUTIONS:
+            setattr(module, name, _widening(getattr(module, name)))
+    for kind in _RECURRENT:
+        kind.forward = _widening(kind.forward)  # type: ignore[method-assign]
+
+
+def _widening(real: Callable) -> Callable:
+    @functools.wraps(real)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        weights = [list(each.parameters()) for each in args[:1] if isinstance(each, nn.Module)]
+        if _has_double((args, weights), kwargs):
+            args, kwargs = _wide(args), _wide(kwargs)
+        return real(*args, **kwargs)
+
+    return call
 
 
 def keep_autocast_off() -> None:

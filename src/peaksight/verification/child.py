@@ -18,7 +18,7 @@ import torch
 from peaksight.overlays.apply import apply_changes
 from peaksight.overlays.patches import Patches
 from peaksight.records.training import Job
-from peaksight.verification.arithmetic import Arithmetic, keep_autocast_off
+from peaksight.verification.arithmetic import Arithmetic, keep_autocast_off, widen_inputs
 from peaksight.verification.recorder import Recorder
 from peaksight.verification.watching import watch
 
@@ -44,6 +44,7 @@ def main(words: list[str]) -> int:
                 stack.enter_context(Arithmetic(job))
             if job.double:
                 keep_autocast_off()
+                widen_inputs()
             _run(target, is_module=is_module)
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
