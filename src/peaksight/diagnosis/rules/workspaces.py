@@ -28,6 +28,7 @@ follow the releases of the libraries; what is not known of one is listed under N
 """
 
 from collections import defaultdict
+from collections.abc import Mapping
 
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
 from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Refuted, Rule
@@ -57,6 +58,7 @@ def examine(evidence: Evidence) -> Answer:
     if falls.get(largest, 0) < NOTABLE_SHARE * max(evidence.peak_bytes, 1):
         return Refuted(
             f"without the workspace of any one operator the peak falls by {format_bytes(falls.get(largest, 0))}"
+            + _largest_elsewhere(by_op)
         )
     held = [a for a in evidence.live if a in frozenset(by_op[largest])]
     return [
@@ -70,6 +72,16 @@ def examine(evidence: Evidence) -> Answer:
             at=main_line(held),
         )
     ]
+
+
+def _largest_elsewhere(by_op: Mapping[str, list[Allocation]]) -> str:
+    """The largest workspace of the run: one that is blamed is named, with what it is, where it decides nothing."""
+    workspaces = (each for blocks in by_op.values() for each in blocks if each.role is Role.WORKSPACE)
+    largest = max(workspaces, key=lambda each: each.allocated_bytes, default=None)
+    if largest is None or not largest.source:
+        return ""
+    size = format_bytes(largest.allocated_bytes)
+    return f"; the largest, {size} of {largest.op}, lasts for one call at {largest.source}"
 
 
 def _is_of_call(allocation: Allocation) -> bool:
