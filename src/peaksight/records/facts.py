@@ -94,12 +94,14 @@ class ModuleFact:
     """A module with parameters of its own, as it was at the last look.
 
     `module` is its path (FQN), `parameter_bytes` are those of its own parameters, `frozen_bytes` of those among them
-    that need no gradient.
+    that need no gradient, `idle_bytes` of those that an optimizer was given and that had no gradient at any of its
+    steps. The row without a path is of modules that were never called.
     """
 
     module: str
     parameter_bytes: int
     frozen_bytes: int
+    idle_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

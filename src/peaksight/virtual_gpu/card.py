@@ -17,7 +17,7 @@ from peaksight.virtual_gpu.answers import cuda_answers, data_parallel, memory_an
 from peaksight.virtual_gpu.approximations import Approximations
 from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.evidence.labels_seen import LOSSES
-from peaksight.virtual_gpu.evidence.witness import Witness
+from peaksight.virtual_gpu.evidence.witness import SLICES, Witness
 from peaksight.virtual_gpu.garbage import collect_as_usual
 from peaksight.virtual_gpu.kernels import composites, convolution, index_composites, recurrent, transformers
 from peaksight.virtual_gpu.kernels.comparisons import comparison_rules
@@ -193,6 +193,8 @@ class VirtualGpu:
             return
         if self._nodes.pending() and torch.is_grad_enabled():
             self._nodes.note(self.loop.module, self._current_lines())
+        if func in SLICES:
+            self.witness.sliced(self._lines.current().source, args)
         card = card_of(out)
         self.stopwatch.ran(func, args, kwargs, out, card, known)
         if card is not None:

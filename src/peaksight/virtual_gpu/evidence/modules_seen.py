@@ -7,6 +7,7 @@ from weakref import WeakSet
 
 import torch
 from torch import nn
+from torch.utils.weak import WeakIdKeyDictionary
 
 from peaksight.records import ModuleFact
 from peaksight.virtual_gpu.training.training_loop import ModuleTree
@@ -20,6 +21,7 @@ class ModulesSeen:
         self._tree = tree
         self._roots: WeakSet[nn.Module] = WeakSet()
         self._calls_with_grad: Counter[int] = Counter()
+        self._has_had_gradient: WeakIdKeyDictionary = WeakIdKeyDictionary()
         self.facts: tuple[ModuleFact, ...] = ()
 
     def called(self, module: nn.Module, *, is_root: bool) -> None:
@@ -27,6 +29,12 @@ class ModulesSeen:
         if is_root:
             self._roots.add(module)
         self._calls_with_grad[id(module)] += torch.is_grad_enabled()
+
+    def stepped(self, optimizer: torch.optim.Optimizer) -> None:
+        """`optimizer` has stepped, and its gradients are still there."""
+        for parameter in (each for group in optimizer.param_groups for each in group["params"]):
+            had = self._has_had_gradient.get(parameter, False) or bool(optimizer.state.get(parameter))
+            self._has_had_gradient[parameter] = had or parameter.grad is not None
 
     def all_modules(self) -> Iterator[nn.Module]:
         """Every module of the models that were called."""
@@ -43,11 +51,8 @@ class ModulesSeen:
 
     def step_ends(self) -> None:
         """Keep what the modules are like now, and count anew."""
-        self.facts = tuple(
-            self._fact(module)
-            for module in self.all_modules()
-            if next(module.parameters(recurse=False), None) is not None
-        )
+        modules = [each for each in self.all_modules() if next(each.parameters(recurse=False), None) is not None]
+        self.facts = (*map(self._fact, modules), *self._uncalled(modules))
         self._calls_with_grad.clear()
 
     def _models(self) -> list[nn.Module]:
@@ -61,4 +66,15 @@ class ModulesSeen:
             module=self._tree.path_of(module),
             parameter_bytes=sum(each.nbytes for each in parameters),
             frozen_bytes=sum(each.nbytes for each in parameters if not each.requires_grad),
+            idle_bytes=sum(each.nbytes for each in parameters if self._is_idle(each)),
         )
+
+    def _uncalled(self, modules: list[nn.Module]) -> Iterator[ModuleFact]:
+        """What is idle outside of `modules`: a row without a path, of modules that were never called."""
+        known = {id(each) for module in modules for each in module.parameters(recurse=False)}
+        others = (each for each in self._has_had_gradient if id(each) not in known and self._is_idle(each))
+        if idle := sum(each.nbytes for each in others):
+            yield ModuleFact(module="", parameter_bytes=idle, frozen_bytes=0, idle_bytes=idle)
+
+    def _is_idle(self, parameter: Any) -> bool:
+        return parameter.requires_grad and not self._has_had_gradient.get(parameter, True)

@@ -35,6 +35,8 @@ from peaksight.virtual_gpu.unreached.probed_files import ProbedFiles
 # Of each kind of moment the first ones are looked at, and then ever fewer; of each look the largest blocks are kept.
 NUM_FIRST_LOOKS = 4
 MAX_HOLDS = 256
+# What indexing with slices calls; without a step there is no slice.
+SLICES = frozenset({torch.ops.aten.slice.Tensor, torch.ops.aten.alias.default})
 _TOLD_BY_ROLE = {Role.PARAMETER, Role.GRADIENT, Role.OPTIMIZER_STATE, Role.BUFFER, Role.WORKSPACE}
 
 
@@ -58,6 +60,7 @@ class Witness:
         self._devices, self._loop, self._lines = devices, loop, lines
         self._graphs = Graphs(self._birth_of)
         self._holds: dict[int, list[Hold]] = defaultdict(list)
+        self._largest_steps: dict[str, int] = {}
         self._num_moments: Counter[str] = Counter()
 
     def install(self, patches: Patches) -> None:
@@ -71,7 +74,7 @@ class Witness:
 
         def look() -> None:
             self.freezes = freeze_facts(files, self.freezing)
-            self.statements = statement_facts(files)
+            self.statements = statement_facts(files, self._largest_steps)
 
         self._try(look)
 
@@ -81,6 +84,11 @@ class Witness:
         self._try(lambda: self._graphs.pass_begins(roots))
         self._try(lambda: self.passes.backward_begins(roots, birth_of=self._birth_of, **asked))
         self._look("backward", sys._getframe(1))
+
+    def sliced(self, line: str, args: tuple) -> None:
+        """A tensor was sliced at `line`, by `args` of one of `SLICES`."""
+        step = args[4] if len(args) > 4 else 1
+        self._largest_steps[line] = max(step, self._largest_steps.get(line, 1)) if isinstance(step, int) else 2
 
     def step_ends(self) -> None:
         """Every optimizer has stepped."""
@@ -117,6 +125,7 @@ class Witness:
     def optimizer_stepped(self, optimizer: torch.optim.Optimizer) -> None:
         """One optimizer has stepped."""
         self._try(lambda: self.optimizers.stepped(optimizer))
+        self._try(lambda: self.modules.stepped(optimizer))
 
     def holds_on(self, device: int) -> tuple[Hold, ...]:
         """Who held the blocks of card number `device`."""
