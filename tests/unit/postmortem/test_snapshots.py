@@ -103,6 +103,14 @@ def test_a_backward_that_no_optimizer_follows(tmp_path):
     assert [0, 0] == [allocation.step for allocation in capture.allocations]
 
 
+def test_the_buckets_of_ddp(tmp_path):
+    """Which its reducer makes anew in the forward of the second step and keeps: no output that somebody forgot."""
+    script = training().segment(6).alloc(6, 4 * MIB, of_torch("nn/parallel/distributed.py", "_pre_forward"), SCRIPT)
+    bucket = recording_of(script.snapshot(), tmp_path).capture.allocations[-1]
+
+    assert (Role.COMMUNICATION, 2) == (bucket.role, bucket.step)
+
+
 def test_recomputing(tmp_path):
     """What a checkpoint recomputes in the thread of the backward pass has frames, and is an activation."""
     unpack = of_torch("utils/checkpoint.py", "unpack_hook")

@@ -13,6 +13,8 @@ from peaksight.units import MIB
 # `getChosenWorkspaceSize` and `getCUDABlasLtWorkspaceSize` of ATen/cuda/CublasHandlePool.cpp: up to Ampere, Hopper, Lt.
 _WORKSPACES = frozenset({(2 * 4096 + 8 * 16) << 10, 32 * MIB, MIB})
 _NOWHERE = Place()
+# What DDP's reducer and FSDP's collectives allocate for themselves: the C++ below these has no frame of its own.
+_COMMUNICATION = ("torch/nn/parallel/distributed.py:", "torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,8 @@ class _Teller:
         """UNKNOWN where nothing decides; UNMARKED where the lifetime will."""
         if place.makes_parameters and phase in (Phase.INIT, Phase.FORWARD, Phase.OTHER) and self._is_kept(born, died):
             return Role.PARAMETER
+        if place.library.startswith(_COMMUNICATION):
+            return Role.COMMUNICATION
         if phase in (Phase.FORWARD, Phase.BACKWARD) and self._is_workspace(born, died, requested):
             return Role.WORKSPACE
         if phase is Phase.OPTIMIZER:
