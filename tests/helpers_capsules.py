@@ -16,7 +16,7 @@ from peaksight.records.capsule import (
     Sign,
     StackFrame,
 )
-from peaksight.records.watched import WatchedEnd, WatchedEvent, WatchedProcess, WatchedStep
+from peaksight.records.watched import WatchedEnd, WatchedProcess, WatchedStep
 from peaksight.units import GIB
 
 NOON = 1_795_867_200.0
@@ -86,8 +86,8 @@ def write_record(directory, process, *, steps=(), error=None, exit_code=0, event
     sink = LinesSink(directory, process)
     for step in steps:
         sink.write(step)
-    for kind, text in events:
-        sink.write(WatchedEvent(kind=kind, step=len(steps), time=NOON, text=text))
+    for event in events:
+        sink.write(event)
     if exit_code is not None:
         sink.write(WatchedEnd(step=len(steps), time=NOON + 1800, exit_code=exit_code, error=error or ""))
     sink.close()

@@ -23,6 +23,7 @@ from helpers_capsules import (
 from peaksight.cli import peaksight as command
 from peaksight.errors import PeaksightError
 from peaksight.records.capsule import Sign
+from peaksight.records.watched import WatchedEvent
 from peaksight.units import GIB
 
 TIMEOUT = "DistBackendError: NCCL error: [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)"
@@ -114,7 +115,10 @@ def test_clocks_that_nothing_compares(read, tmp_path):
 @pytest.mark.parametrize("killed", [True, False])
 def test_a_rank_that_dies_silently(read, tmp_path, killed):
     """The counter of the control group tells a kill by the host apart, where another rank has seen it."""
-    events = [("host-oom-kill", "the host killed 1 process(es)")] if killed else []
+    events = [
+        WatchedEvent(kind="host-oom-kill", step=3, time=NOON, text="the host killed 1 process(es)")
+        for _ in range(killed)
+    ]
     write_record(tmp_path / "seen", process_of(0), error=TIMEOUT, exit_code=1, events=events)
     write_record(tmp_path / "seen", process_of(1), steps=steps_of(until=7), exit_code=None)
     answer = read("seen")
@@ -132,6 +136,24 @@ def test_the_error_file_of_torchelastic(read, tmp_path):
 
     assert 1 == answer["first_failing_rank"]
     assert [(0, f"Missed rank 1 and gave up: {TIMEOUT}")] == [(o["rank"], o["happened"]) for o in answer["others"]]
+
+
+def test_without_a_capsule(read, tmp_path):
+    """GIVEN a disk that was full, THEN the records alone name the rank, by when it says that the card was full."""
+    oom = "OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+    for rank, seconds in ((0, 9.5), (1, 8.25)):
+        event = WatchedEvent(kind="out-of-memory", step=3, time=NOON + seconds, text="card 0 is full")
+        write_record(tmp_path / "seen", process_of(rank), error=oom, exit_code=1, events=[event])
+    answer = read("seen")
+
+    assert (1, "times", None) == (answer["first_failing_rank"], answer["told_by"], answer["report"])
+    assert "Rank 1 failed first of 2, 1.250 s before rank 0." == answer["happened"]
+
+    error_file(tmp_path / "logs" / "attempt_0" / "0" / "error.json", oom, int(NOON + 4))
+    error_file(tmp_path / "logs" / "attempt_0" / "1" / "error.json", oom, int(NOON + 5))
+    error_file(tmp_path / "logs" / "attempt_0" / "2" / "error.json", TIMEOUT, int(NOON + 9))
+
+    assert (None, "nothing") == (read("logs")["first_failing_rank"], read("logs")["told_by"])
 
 
 def test_two_runs_in_one_directory(read, tmp_path):

@@ -1,10 +1,13 @@
 """The traces that the processes of a launch left, put together by process and by launch."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from peaksight.records.capsule_report import CapsuleReport
 from peaksight.records.watched import Watched, WatchedProcess, WatchedStep
+
+OUT_OF_MEMORY = re.compile(r"OutOfMemoryError|out of memory|ALLOC_FAILED")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +62,24 @@ class RankTraces:
 
     @property
     def ended_by_memory(self) -> bool:
-        """Whether running out of memory ended it, or may have."""
-        return self.capsule is not None and (self.capsule.ending is None or self.capsule.ending.is_out_of_memory)
+        """Whether running out of memory ended it, or may have; a capsule may be missing, as on a full disk."""
+        if self.capsule is None:
+            return bool(OUT_OF_MEMORY.search(self.error))
+        return self.capsule.ending is None or self.capsule.ending.is_out_of_memory
+
+    @property
+    def failed_at(self) -> float | None:
+        """When memory ran out, by its own clock in seconds since 1970; None where nothing tells."""
+        if self.capsule is not None:
+            return self.capsule.failure.time
+        events = self.watched.events if self.watched else ()
+        told = [event.time for event in events if event.kind == "out-of-memory"]
+        return told[-1] if told else self.told.time if self.told else None
+
+    @property
+    def is_told_in_seconds(self) -> bool:
+        """Whether that is no more exact than a second, as torchelastic writes it."""
+        return self.failed_at is not None and self.failed_at == int(self.failed_at) and self.capsule is None
 
     @property
     def is_silent(self) -> bool:

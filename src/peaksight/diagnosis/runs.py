@@ -1,5 +1,6 @@
 """What the processes of one run left behind: which rank failed first, and what became of the others."""
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from statistics import median
@@ -11,6 +12,7 @@ from peaksight.records.capsule_report import RunReading
 RUN_SCHEMA = "peaksight.run-reading/1"
 # How far clocks that NTP keeps may be apart, where no steps of several hosts tell it.
 _USUAL_CLOCKS_SECONDS = 1.0
+_SECOND = 1.0
 _MISSED = re.compile(
     r"DistBackendError|NCCL|[Ww]atchdog|collective operation timeout|[Tt]imed out|Connection (?:reset|closed)|"
     r"Broken pipe|Socket Timeout|remote process|heartbeat",
@@ -75,9 +77,8 @@ class _Clocks:
         return _USUAL_CLOCKS_SECONDS if self.seconds is None else self.seconds
 
     def time(self, rank: RankTraces) -> float:
-        """When the rank ran out of memory, in the clock of the first host."""
-        assert rank.capsule is not None
-        return rank.capsule.failure.time - self._offsets.get(rank.host, 0.0)
+        """When the rank ran out of memory, in the clock of the first host; infinite where nothing tells."""
+        return (rank.failed_at or math.inf) - self._offsets.get(rank.host, 0.0)
 
 
 def _ends_of_steps(rank: RankTraces) -> Mapping[int, float]:
@@ -91,26 +92,32 @@ def _first(ranks: list[RankTraces], clocks: _Clocks, named_rank: int | None) -> 
         return failed[0], ToldBy.CAUSE, _alone(failed[0], ranks)
     if failed:
         apart = clocks.time(failed[1]) - clocks.time(failed[0])
-        hosts = {failed[0].host, failed[1].host}
-        if apart > (clocks.may_be_off if len(hosts) > 1 else 0.0):
-            return failed[0], ToldBy.TIMES, _by_times(failed, ranks, apart, clocks, several=len(hosts) > 1)
+        several = len({failed[0].host, failed[1].host}) > 1
+        margin = max(
+            clocks.may_be_off if several else 0.0, _SECOND * any(rank.is_told_in_seconds for rank in failed[:2])
+        )
+        if margin < apart < math.inf:
+            return failed[0], ToldBy.TIMES, _by_times(failed, ranks, apart, clocks, several=several)
         named = [rank for rank in failed if rank.number == named_rank]
         if named:
             return named[0], ToldBy.LAUNCHER, _by_launcher(named[0], ranks)
-        return None, ToldBy.NOTHING, (
-            f"Cannot tell which of {len(ranks)} ranks failed first: {_numbers(failed[:2])} ran out of memory "
-            f"{apart:.3f} s apart, and the clocks of their hosts may be {clocks.may_be_off:.3f} s apart."
-        )  # fmt: skip
+        return None, ToldBy.NOTHING, _cannot_tell(failed, ranks, apart, margin)
     named = [rank for rank in ranks if rank.number == named_rank]
     if named:
         return named[0], ToldBy.LAUNCHER, _by_launcher(named[0], ranks)
     return _without_capsule(ranks)
 
 
+def _cannot_tell(failed: list[RankTraces], ranks: list[RankTraces], apart: float, margin: float) -> str:
+    start = f"Cannot tell which of {len(ranks)} ranks failed first: {_numbers(failed[:2])} ran out of memory"
+    if not math.isfinite(apart):
+        return f"{start}, and when is not known of each."
+    return f"{start} {apart:.3f} s apart, and the clocks of their hosts may be {margin:.3f} s apart."
+
+
 def _alone(first: RankTraces, ranks: list[RankTraces]) -> str:
     if len(ranks) == 1:
-        assert first.capsule is not None
-        return first.capsule.happened
+        return first.capsule.happened if first.capsule else f"The run ran out of memory: {first.error}"
     missed = [rank for rank in ranks if rank is not first and _MISSED.search(rank.error)]
     silent = [rank for rank in ranks if rank is not first and not rank.error]
     also = f"; {_numbers(missed)} missed it and gave up, which is a consequence" if missed else ""
