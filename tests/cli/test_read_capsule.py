@@ -198,7 +198,13 @@ def test_the_page(peaksight, tmp_path):
 
     assert (0, "") == (done.returncode, done.stderr)
     assert done.stdout.splitlines()[0].startswith("Rank 1 of 4 on node1 ran out of memory in step 4 at train.py:12")
-    for words in ("Net.relu", "JOB_ID 77", "2026-11-28 12:00:04 UTC", "peaksight fix --from", "torch 2.14.1+cu130"):
+    for words in (
+        "Net.relu",
+        "JOB_ID 77",
+        "2026-11-28 12:00:04 UTC",
+        "peaksight fix --from seen/rank1.node1.101.capsule",
+        "torch 2.14.1+cu130",
+    ):
         assert words in done.stdout
     assert "\x1b" not in done.stdout
 

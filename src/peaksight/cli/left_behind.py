@@ -51,7 +51,7 @@ def trace_in(path: Path) -> Trace | None:
         CaptureFileError: it is one that cannot be read.
     """
     if is_capsule(path):
-        report = explain_capsule(read_capsule(path))
+        report = explain_capsule(read_capsule(path), str(path))
         return Trace(source=str(path), process=report.run.process, capsule=report)
     if is_watched(path):
         watched = read_watched(path)

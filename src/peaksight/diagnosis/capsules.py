@@ -35,8 +35,8 @@ _LIBRARIES = {
 }
 
 
-def explain_capsule(opened: OpenedCapsule) -> CapsuleReport:
-    """The report of one capsule."""
+def explain_capsule(opened: OpenedCapsule, path: str) -> CapsuleReport:
+    """The report of one capsule, which is at `path`."""
     capsule = opened.capsule
     recording = _recording_report(opened)
     oom = recording.oom if recording else None
@@ -58,7 +58,7 @@ def explain_capsule(opened: OpenedCapsule) -> CapsuleReport:
         causes=_causes(opened, recording),
         cannot_tell=tuple(_cannot_tell(capsule, recording)),
         recording=recording,
-        run_next=f"peaksight fix --from {shlex.quote(capsule.file)}",
+        run_next=f"peaksight fix --from {shlex.quote(path)}",
     )
 
 
