@@ -159,3 +159,16 @@ def test_the_history_is_ours_only_while_we_watch(tmp_path):
                 if started_by_script:
                     torch.cuda.memory._record_memory_history(max_entries=10)
             assert is_recorded() is started_by_script
+
+
+def test_without_a_history(watched):
+    """GIVEN a script that switches it off, THEN what is alive, whose parameters are named, and where it failed."""
+    error, (opened,) = watched("torch.cuda.memory._record_memory_history(None)\nrun(64, 64, 64_000)\n")
+    report = build_recording_report(opened.recordings, opened.capsule.file)
+
+    assert type(error).__name__ == "OutOfMemoryError"
+    assert (report.num_events, report.fits, report.oom.step) == (0, False, 3)
+    assert ("train.py:12", Phase.FORWARD) == (opened.at, report.oom.phase)
+    assert report.oom.allocated_bytes == opened.capsule.failure.card.allocated_bytes
+    assert sum(holder.bytes for holder in report.oom.live) == report.oom.allocated_bytes
+    assert {"Sequential.1.up", "Sequential.0.down"} <= {holder.module for holder in report.oom.live}

@@ -23,7 +23,12 @@ _NUM_PROCESSES = 5
 _NUM_GROWING = 5
 _NOTABLE = 0.02
 # What a snapshot alone cannot tell, and a capsule does.
-_NOT_UNKNOWN = ("Which step of the training this is", "The card, the release of torch", "Whether it ran out of memory")
+_NOT_UNKNOWN = (
+    "Which step of the training this is",
+    "The card, the release of torch",
+    "Whether it ran out of memory",
+    "What happened before: no event",
+)
 _LIBRARIES = {
     Sign.DRIVER: "The driver",
     Sign.CUBLAS: "cuBLAS",
@@ -209,5 +214,10 @@ def _cannot_tell(capsule: Capsule, recording: RecordingReport | None) -> Iterato
         yield "What is alive by category and step: there is no snapshot of the card in the capsule."
     else:
         yield from recording.cannot_tell
+        if not recording.num_events:
+            yield (
+                "What happened before, and the lines of what was allocated meanwhile: the allocator's history was off, "
+                "so the peak is that of the moment of the failure."
+            )
     if capsule.run.torch and not capsule.failure.card.processes:
         yield "Which other processes are on the card: the driver did not tell (is nvidia-ml-py installed?)."

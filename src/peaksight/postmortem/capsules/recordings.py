@@ -29,7 +29,7 @@ def read_capsule(path: Path) -> OpenedCapsule:
     told = _Told(
         at=lines.line(stack.source),
         backward_at=lines.line(main.source or stack.source) if is_backward else "",
-        phase=Phase.BACKWARD if is_backward else stack.phase or Phase.OTHER,
+        phase=Phase.BACKWARD if is_backward else stack.phase or _of_modules(stack),
     )
     recordings = recordings_of(loaded, path.name, names) if loaded else ()
     return OpenedCapsule(
@@ -49,6 +49,10 @@ class _Told:
     at: str
     backward_at: str
     phase: Phase
+
+
+def _of_modules(place: Place) -> Phase:
+    return Phase.FORWARD if place.runs_module else Phase.OTHER
 
 
 def _place(stack: tuple[StackFrame, ...]) -> Place:
