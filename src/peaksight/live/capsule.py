@@ -16,7 +16,8 @@ from peaksight.live.allocator_lines import holders_of, lines_of
 from peaksight.live.capsule_file import CapsuleFile, TooLarge, append_line
 from peaksight.live.card import card_of, versions
 from peaksight.live.disguises import sign_of
-from peaksight.live.history import keep_history
+from peaksight.live.history import History, keep_history
+from peaksight.live.history_cost import HistoryWhereAffordable
 from peaksight.live.out_of_memory import Moment
 from peaksight.live.recorder import Recorder
 from peaksight.overlays.late_imports import change_modules
@@ -48,7 +49,9 @@ def keep_capsule(recorder: Recorder, directory: Path, patches: Patches, *, say: 
     recorder.sinks.append(capsule)
     recorder.on_out_of_memory.append(lambda _, moment: capsule.observed(moment))
     recorder.on_failure.append(lambda _, error: capsule.failed(error))
-    change_modules(patches, {"torch": lambda _: keep_history(patches, MAX_EVENTS, capsule.guarded)})
+    history = History()
+    recorder.watchers.append(HistoryWhereAffordable(history))
+    change_modules(patches, {"torch": lambda _: keep_history(history, patches, MAX_EVENTS, capsule.guarded)})
 
 
 class OomCapsule:

@@ -33,10 +33,6 @@ class Holders(Protocol):
         """What was allocated since `begin` and is alive, by `file.py:line`; what has no line has an empty one."""
         ...
 
-    def end(self) -> None:
-        """They are no longer wanted."""
-        ...
-
 
 class Growth(Watcher):
     """Watches what is left at the end of each step."""
@@ -107,7 +103,6 @@ class _Looks:
             self._before = self._holders.bytes_by_line(self._device)
         elif step == self._first + self._num_steps:
             held = self._holders.bytes_by_line(self._device)
-            self._holders.end()
             line = max(held, key=self._growth(held), default="")
             grown = self._growth(held)(line) if held else 0
             if grown > 0:

@@ -114,7 +114,7 @@ class _Peaks:
     """The peaks of a step beside those that the script sees: `read` and `reset` are what it calls."""
 
     def __init__(self, read: Callable[[int], dict[str, Any]], reset: Callable[[int], None]) -> None:
-        self._kept: dict[int, dict[tuple[str, ...], int]] = {}
+        self._kept: dict[int, list[int]] = {}  # in the order of `_with_peaks`
         self._before_reset: dict[int, tuple[int, int]] = {}
         self._read, self._reset = read, reset
 
@@ -126,9 +126,7 @@ class _Peaks:
         found = self._read(device)
         allocated, reserved = found["allocated_bytes"]["all"], found["reserved_bytes"]["all"]
         before = self._before_reset.pop(device, (0, 0))
-        kept = self._kept.setdefault(device, {})
-        for name, counts in _with_peaks(found):
-            kept[name] = max(kept.get(name, 0), counts["peak"])
+        self._keep(device, [counts["peak"] for counts in _with_peaks(found)])
         self._reset(device)
         return Figures(
             device=device,
@@ -141,13 +139,19 @@ class _Peaks:
         )
 
     def read(self, device: int) -> dict[str, Any]:
+        """The statistics as they would be if nobody but the script had reset anything."""
         found = self._read(device)
-        kept = self._kept.get(device, {})
-        for name, counts in _with_peaks(found):
-            counts["peak"] = max(counts["peak"], kept.get(name, 0))
+        if kept := self._kept.get(device):
+            for counts, peak in zip(_with_peaks(found), kept, strict=False):
+                counts["peak"] = max(counts["peak"], peak)
         return found
 
+    def _keep(self, device: int, peaks: list[int]) -> None:
+        kept = self._kept.get(device)
+        self._kept[device] = peaks if kept is None else list(map(max, kept, peaks))
+
     def reset(self, device: int) -> None:
+        """The script begins to look for peaks anew, in the middle of a step."""
         found = self._read(device)
         before = self._before_reset.get(device, (0, 0))
         peaks = found["allocated_bytes"]["all"]["peak"], found["reserved_bytes"]["all"]["peak"]
@@ -156,15 +160,14 @@ class _Peaks:
         self._reset(device)
 
 
-def _with_peaks(found: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], dict]]:
-    """Every dictionary in `found` that counts a peak, by the names that lead to it."""
-    for name, inner in found.items():
-        if type(inner) is not dict:
-            continue
-        if "peak" in inner:
-            yield (*path, name), inner
-        else:
-            yield from _with_peaks(inner, (*path, name))
+def _with_peaks(found: Mapping[str, Any]) -> Iterator[dict[str, int]]:
+    """Every dictionary in `found` that counts a peak; the order is that in which torch always fills it."""
+    for inner in found.values():
+        if type(inner) is dict:
+            if "peak" in inner:
+                yield inner
+            elif "all" in inner:
+                yield from inner.values()
 
 
 def host_bytes() -> Callable[[], int]:

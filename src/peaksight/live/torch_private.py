@@ -41,7 +41,7 @@ def attach_out_of_memory_observer(observer: Callable[[int, int, int, int], None]
 
 
 def history_is_recorded() -> bool:
-    """Whether the script records the history of the allocator itself."""
+    """Whether the allocator records its history, for whomever."""
     return bool(getattr(torch._C, "_cuda_isHistoryEnabled", lambda: False)())
 
 
@@ -65,20 +65,6 @@ def replace_recording(patches: Patches, on_call: Callable[[], None]) -> Callable
 
     patches.set(torch.cuda.memory, "_record_memory_history", recording)
     return record
-
-
-def record_stacks_of_live() -> bool:
-    """Note the Python stacks of what is alive, and of no events; False where torch cannot."""
-    record = getattr(torch.cuda.memory, "_record_memory_history", None)
-    if record is None:
-        return False
-    record("state", context="state", stacks="python", max_entries=1)
-    return True
-
-
-def stop_recording() -> None:
-    """Note nothing any more."""
-    torch.cuda.memory._record_memory_history(None)
 
 
 def memory_snapshot() -> dict[str, Any] | None:
