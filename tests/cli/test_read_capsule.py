@@ -179,12 +179,15 @@ def test_the_causes_of_a_capsule(read, tmp_path):
     paths = [write_capsule(tmp_path / "seen", process_of(rank, run=str(rank)), told) for rank, told in cases.items()]
     growing = steps_of(until=6, allocated=lambda step: step * GIB)
     paths.append(write_capsule(tmp_path / "seen", process_of(3, run="3"), failure_of(), steps=growing))
+    large = failure_of(step=7, requested_bytes=9 * GIB)
+    paths.append(write_capsule(tmp_path / "seen", process_of(4, run="4"), large, steps=steps_of(until=6)))
     kinds = [[cause["kind"] for cause in read(str(path))["report"]["causes"]] for path in paths]
 
     assert "other-process-holds-card" == kinds[0][0]
     assert "memory-fraction-cap" == kinds[1][0]
     assert "library-without-room" == kinds[2][0]
     assert ["memory-grows-over-steps"] == kinds[3]
+    assert "outlier-batch" in kinds[4]
 
 
 def test_the_page(peaksight, tmp_path):

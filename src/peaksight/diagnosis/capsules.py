@@ -22,6 +22,8 @@ _NUM_PROCESSES = 5
 # So many steps in a row that each leave more behind are no chance; together they have to be worth a word.
 _NUM_GROWING = 5
 _NOTABLE = 0.02
+_NUM_BEFORE = 3
+_FAR_MORE = 1.5
 # What a snapshot alone cannot tell, and a capsule does.
 _NOT_UNKNOWN = (
     "Which step of the training this is",
@@ -97,8 +99,8 @@ def _recording_report(opened: OpenedCapsule) -> RecordingReport | None:
 def _causes(opened: OpenedCapsule, recording: RecordingReport | None) -> tuple[Cause, ...]:
     """Those of the card, of the library that failed, of the snapshot, of the steps and of the message, each once."""
     capsule = opened.capsule
-    found = [*_of_a_library(capsule), *_of_the_card(capsule), *(recording.causes if recording else ())]
-    found += _of_the_steps(capsule)
+    of_the_steps = [*_growing(capsule)] or [*_larger_than_before(capsule)]
+    found = [*_of_a_library(capsule), *_of_the_card(capsule), *of_the_steps, *(recording.causes if recording else ())]
     if capsule.failure.sign is not Sign.ALLOCATOR:
         found += explain(opened.message).causes
     kinds: dict[str, Cause] = {}
@@ -160,7 +162,23 @@ def _of_a_library(capsule: Capsule) -> Iterator[Cause]:
     )
 
 
-def _of_the_steps(capsule: Capsule) -> Iterator[Cause]:
+def _larger_than_before(capsule: Capsule) -> Iterator[Cause]:
+    """The step that failed needs far more than any of the last ones did."""
+    failure, card = capsule.failure, capsule.failure.card
+    peaks = [step.peak_allocated_bytes for step in capsule.steps if step.device == card.device]
+    needed = (card.allocated_bytes or 0) + (failure.requested_bytes or 0)
+    if len(peaks) >= _NUM_BEFORE and needed > _FAR_MORE * max(peaks):
+        yield Cause(
+            kind="outlier-batch",
+            title=f"This step needs far more than those before it: {format_bytes(needed)} at least",
+            confidence=Confidence.LIKELY,
+            evidence=(f"the last {len(peaks)} steps peaked at {format_bytes(max(peaks))} or less",),
+            try_first="Look at the batch of this step: cap the length of samples, sort them by it, or split it; "
+            "`peaksight run --worst-batch` shows the longest.",
+        )
+
+
+def _growing(capsule: Capsule) -> Iterator[Cause]:
     """What is left at the end of each step grows with every one of the last ones."""
     device = capsule.failure.card.device
     left = [step.allocated_bytes for step in capsule.steps if step.device == device][-_NUM_GROWING:]
