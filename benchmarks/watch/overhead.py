@@ -1,4 +1,4 @@
-"""Measures the time of a step with and without the recording, in turns within one process.
+"""Measures the time of a step with and without the recording, step by step in turns within one process.
 
 python -m benchmarks.watch.overhead --out benchmarks/watch/measured/overhead.json
 """
@@ -9,65 +9,61 @@ import platform
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from statistics import median
 
 import torch
 
-import peaksight
 from benchmarks.watch.training import TRAININGS
+from peaksight.live.watching import Watching, recording
 
-WARM_UP = 20
+# By then the recorder knows whether the allocator's history costs time.
+WARM_UP = 30
+STEPS_A_TURN = 5
 
-
-@contextmanager
-def alone() -> Iterator[None]:
-    """Without any recording: the allocator keeps no history either."""
-    torch.cuda.memory._record_memory_history(None)
-    yield
-
-
-@contextmanager
-def watched() -> Iterator[None]:
-    """As `peaksight watch` does it."""
-    torch.cuda.memory._record_memory_history(None)
-    with tempfile.TemporaryDirectory() as directory, peaksight.watch(directory):
-        yield
+Step = Callable[[], torch.Tensor]
+Times = dict[str, list[float]]
 
 
-@contextmanager
-def without_history() -> Iterator[None]:
-    """As `peaksight watch` does it, but for the history of the allocator that an OOM capsule shows."""
-    with watched():
-        torch.cuda.memory._record_memory_history(None)
-        yield
-
-
-WAYS = {"alone": alone, "watched": watched, "watched, no history": without_history}
-
-
-def seconds_a_step(step: Callable[[], torch.Tensor], steps: int) -> float:
-    """The mean over `steps`, from an idle card to an idle card."""
+def seconds_of(step: Step) -> float:
+    """Of one step, from an idle card to an idle card."""
     torch.cuda.synchronize()
     began = time.perf_counter()
-    for _ in range(steps):
-        step()
+    step()
     torch.cuda.synchronize()
-    return (time.perf_counter() - began) / steps
+    return time.perf_counter() - began
 
 
-def measure(step: Callable[[], torch.Tensor], seconds: float, rounds: int) -> dict[str, list[float]]:
-    """Seconds of a step in each way, in turns, for `seconds` altogether."""
-    seconds_a_step(step, WARM_UP)
-    steps = max(5, int(seconds / rounds / len(WAYS) / seconds_a_step(step, WARM_UP)))
-    found: dict[str, list[float]] = {way: [] for way in WAYS}
-    for _ in range(rounds):
-        for way, context in WAYS.items():
-            with context():
-                seconds_a_step(step, 3)
-                found[way].append(seconds_a_step(step, steps))
+def turns(ways: tuple[str, ...], seconds: float) -> Iterator[str]:
+    """One of `ways` after the other until `seconds` are over."""
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        yield from ways
+
+
+def recorded_or_not(step: Step, seconds: float) -> Times:
+    """Every other step of a watched run is recorded."""
+    found: Times = {"recorded": [], "not recorded": []}
+    with tempfile.TemporaryDirectory() as directory, recording(Watching(directory=Path(directory)), ()) as recorder:
+        for _ in range(WARM_UP):
+            step()
+        for way in turns(tuple(found), seconds):
+            recorder._stopped = way == "not recorded"
+            found[way].append(seconds_of(step))
+        recorder._stopped = False
+    return found
+
+
+def with_history_or_not(step: Step, seconds: float) -> Times:
+    """What the allocator's history costs alone, which an OOM capsule is made of."""
+    found: Times = {"history": [], "no history": []}
+    for way in turns(tuple(found), seconds):
+        if way == "history":
+            torch.cuda.memory._record_memory_history(max_entries=50_000, context="alloc", stacks="python")
+        for _ in range(STEPS_A_TURN):
+            found[way].append(seconds_of(step))
+        torch.cuda.memory._record_memory_history(None)
     return found
 
 
@@ -75,21 +71,21 @@ def main() -> None:
     """Write the times of all trainings."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--seconds", type=float, default=30.0)
-    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--seconds", type=float, default=15.0)
     args = parser.parse_args()
-    times = {name: measure(make("cuda"), args.seconds, args.rounds) for name, make in TRAININGS.items()}
+    times = {}
+    for name, make in TRAININGS.items():
+        step = make("cuda")
+        times[name] = recorded_or_not(step, args.seconds) | with_history_or_not(step, args.seconds)
+        print(name, {way: f"{median(seconds) * 1000:.3f} ms of {len(seconds)}" for way, seconds in times[name].items()})
     about = {
         "card": torch.cuda.get_device_name(),
         "torch": torch.__version__,
         "python": platform.python_version(),
         "date": date.today().isoformat(),
     }
-    args.out.write_text(json.dumps({**about, "seconds": times}, indent=1) + "\n")
-    for name, ways in times.items():
-        bare = median(ways["alone"])
-        for way, seconds in ways.items():
-            print(f"{name}: {way}: {median(seconds) * 1000:.3f} ms, {median(seconds) / bare - 1:+.2%}")
+    rounded = {name: {way: [round(s, 6) for s in all_] for way, all_ in ways.items()} for name, ways in times.items()}
+    args.out.write_text(json.dumps({**about, "seconds": rounded}) + "\n")
 
 
 if __name__ == "__main__":

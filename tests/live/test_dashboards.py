@@ -40,7 +40,7 @@ def wandb(monkeypatch, tmp_path):
     return wandb
 
 
-def test_wandb(wandb, tmp_path):
+def test_wandb(wandb):
     """GIVEN a script that has imported it, THEN its run is waited for, and its steps stay as they are."""
     sink = WandbSink(this_process(()))
     sink.write(STEPS[0])
@@ -53,12 +53,11 @@ def test_wandb(wandb, tmp_path):
 
     assert run.step == 1
     assert (run.summary[PEAK], run.summary["peaksight/step"], run.project) == (200, 2, "mine")
-    assert len(list(tmp_path.glob("wandb/offline-run-*"))) == 1
     run.finish()
 
 
 @pytest.mark.parametrize("may_begin", [True, False])
-def test_wandb_without_a_run_of_the_script(wandb, tmp_path, may_begin):
+def test_wandb_without_a_run_of_the_script(wandb, may_begin):
     """THEN there is one of our own: at once, or at the end if the script might still have begun one."""
     sink = WandbSink(this_process(()))
     sink._script_may_begin = may_begin
@@ -69,7 +68,6 @@ def test_wandb_without_a_run_of_the_script(wandb, tmp_path, may_begin):
     sink.close()
 
     assert (sink._own.project, wandb.run) == ("peaksight-watch", None)
-    assert len(list(tmp_path.glob("wandb/offline-run-*"))) == 1
 
 
 @pytest.fixture
