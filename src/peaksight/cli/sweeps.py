@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from peaksight.cli.candidates import failed, simulated
+from peaksight.cli.formats import script_of
 from peaksight.cli.output import Output
-from peaksight.cli.publish import STDOUT, Destinations, write_file
+from peaksight.cli.publish import Answer, Destinations, publish_answer
 from peaksight.cli.simulation_options import SimulationOptions
 from peaksight.errors import UsageError
 from peaksight.planning.outcomes import outcome_of
@@ -18,8 +19,9 @@ from peaksight.planning.sweeping import Sweep
 from peaksight.planning.variants import flag_and_values
 from peaksight.records import ScriptCommand
 from peaksight.records.sweep import SweepReport, SweptValue
+from peaksight.reporting.github import plain_summary, sweep_annotations
 from peaksight.reporting.json import sweep_to_json
-from peaksight.reporting.sweeps import render_sweep
+from peaksight.reporting.sweeps import render_sweep, sweep_line
 from peaksight.virtual_gpu.garbage import collect_rarely
 
 _OPTIONS = (
@@ -117,11 +119,12 @@ def _run(sweep: Sweep, asked: Asked) -> str | None:
 
 def publish_sweep(found: SweepReport, to: Destinations, output: Output) -> None:
     """Print `found`, unless its JSON takes stdout, and write the file asked for."""
-    text = sweep_to_json(found)
-    if to.json == STDOUT:
-        output.print(text)
-        return
-    output.draw(partial(render_sweep, found))
-    if to.json:
-        path = to.json
-        write_file(path, lambda _: path.write_text(text, encoding="utf-8"), output)
+    answer = Answer(
+        render=partial(render_sweep, found),
+        json=partial(sweep_to_json, found),
+        page=str,
+        annotations=partial(sweep_annotations, found),
+        summary=lambda: plain_summary("peaksight fix", sweep_line(found)),
+        target=script_of(found.argv),
+    )
+    publish_answer(answer, to, output)

@@ -7,8 +7,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from peaksight.records import Comparison, Report
 from peaksight.records.proposals import FixReport
+from peaksight.records.sweep import SweepReport
 from peaksight.reporting import comparison_sentences, plans, rows, why
 from peaksight.reporting.sentences import verdict
+from peaksight.reporting.sweeps import sweep_line
 from peaksight.units import format_bytes
 
 # As many of each level as GitHub shows of one step, less the verdict.
@@ -56,6 +58,13 @@ def comparison_annotations(found: Comparison, locate: Locate) -> Iterator[str]:
     """The difference, at the line of the peak of B: a warning where it is higher."""
     level = "warning" if found.allocated_difference_bytes > 0 else "notice"
     yield _annotation(level, "peaksight compare", comparison_sentences.happened(found), locate(found.b.peak.at))
+
+
+def sweep_annotations(found: SweepReport, locate: Locate) -> Iterator[str]:
+    """The answer, at the line of the peak of the best value, else of the first one."""
+    rows = [found.best, *found.rows] if found.best else list(found.rows)
+    at = next((row.tried.outcome.at for row in rows if row), "")
+    yield _annotation("notice" if found.best else "error", "peaksight fix", sweep_line(found), locate(at))
 
 
 def plain_summary(title: str, sentence: str) -> str:

@@ -20,6 +20,11 @@ def render_sweep(found: SweepReport, console: Console) -> None:
     console.print(Text(footer, style="dim"), soft_wrap=not console.is_terminal)
 
 
+def sweep_line(found: SweepReport) -> str:
+    """The answer in one sentence."""
+    return _answer(found)[0]
+
+
 def _answer(found: SweepReport) -> tuple[str, str]:
     if found.asked == "cheapest":
         return _card(found)
