@@ -92,6 +92,10 @@ systems: .venv/dev  ## Simulate and certify the five systems of examples/systems
 times: .venv/dev  ## Compare the predicted time of steps with what a GPU took; writes docs/times.md
 	$(BIN)/python -m benchmarks.times $(ARGS)
 
+.PHONY: watch
+watch: .venv/dev  ## Write docs/watch.md from what watching a run on a GPU was measured to cost
+	$(BIN)/python -m benchmarks.watch
+
 .PHONY: bench
 bench: .venv/dev  ## Measure what a simulated run costs: time and host memory
 	$(BIN)/python -m benchmarks.bench $(ARGS)

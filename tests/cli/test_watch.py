@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from peaksight.records.plan import Expectation, Plan
+from peaksight.records.plan_file import write_plan
 from peaksight.records.watched_file import read_watched
 
 pytestmark = pytest.mark.torch
@@ -117,3 +119,31 @@ def test_two_ranks(watch, tmp_path):
     assert len(list((tmp_path / "peaksight-watch").iterdir())) == 1
     assert [watched.process.rank for watched in seen] == [0, 1]
     assert any(watched.end and watched.end.error == "ValueError: mine" for watched in seen)
+
+
+def test_a_plan_and_a_scalar(watch, tmp_path):
+    """GIVEN a plan, THEN each thing that it expects is told at the end: on a CPU no peak was seen."""
+    expected = Expectation(peak_allocated_bytes=(1, 2), peak_reserved_bytes=(1, 2), trainable=20)
+    write_plan(tmp_path / "plan.json", Plan(argv=("train.py",), sources="", peaksight="0", torch="2", gpu="t4",
+                                            expected=expected))  # fmt: skip
+    done = watch("--directory", "seen", "--plan", "plan.json", "--scalar", "loss", "train.py", "ends")
+    (watched,) = watched_in(tmp_path / "seen")
+
+    assert done.returncode == 0
+    assert {check.name: check.holds for check in watched.expectations} == {
+        "peak allocated": None,
+        "peak reserved": None,
+        "retries": None,
+        "trained parameters": True,
+    }
+    assert "not seen: peak allocated: expected 1 B to 2 B, measured no steady step" in done.stderr
+    assert "no scalar called 'loss'" in done.stderr
+
+
+def test_what_is_not_installed(watch):
+    """Is said before the script starts."""
+    without = "import sys; sys.modules['mlflow'] = None; from peaksight.cli import main; sys.exit(main())"
+    done = watch("watch", "--mlflow", "train.py", "ends", before=("-c", without))
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "mlflow is not installed" in done.stderr

@@ -89,9 +89,9 @@ def test_mlflow(mlflow, has_run):
     sink = MlflowSink(this_process(()))
     for step in STEPS:
         sink.write(step)
+        mlflow.flush_async_logging()  # files, unlike a server, do not take two at a time
     run_id = active.info.run_id if active else sink._own
     sink.close()
-    mlflow.flush_async_logging()
     client = mlflow.MlflowClient()
 
     assert [(metric.step, metric.value) for metric in client.get_metric_history(run_id, PEAK)] == [(1, 100), (2, 200)]

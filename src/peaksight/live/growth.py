@@ -131,8 +131,10 @@ class _Series:
     @property
     def rate(self) -> float:
         """By how much it grows a step if it grew nearly always and never fell, else 0."""
-        samples = list(self._samples)
+        samples = self._samples
+        if len(samples) < _NUM_SAMPLES or samples[-1] <= samples[0]:
+            return 0.0
         changes = [later - earlier for earlier, later in pairwise(samples)]
-        if len(samples) < _NUM_SAMPLES or min(changes) < 0 or sum(map(bool, changes)) < _OFTEN * len(changes):
+        if min(changes) < 0 or sum(map(bool, changes)) < _OFTEN * len(changes):
             return 0.0
         return sum(changes) / len(changes) / self.steps_a_sample

@@ -104,7 +104,7 @@ class ExpectationCheck:
     name: str
     expected: str
     measured: str
-    holds: bool | None
+    holds: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
