@@ -44,7 +44,13 @@ def test_what_is_no_equation(text):
     assert list(check_equalities(text)) == []
 
 
+OFTEN = "The run has 2,000 steps. Every 100 steps a sample is decoded, {}: 2000 / 100 = {} times.\n"
+SAVED = "On 4 GPUs it decodes every 100 steps; skipping them in the warm-up saves about {} passes (steps 0-200).\n"
 LISTS = [
+    (OFTEN.format("not during the warm-up of 200", 20), ("schedule", False)),
+    (OFTEN.format("after a warmup (steps 0-200)", 17), ("schedule", True)),
+    (SAVED.format(800), ("schedule", False)),
+    (SAVED.format(12), ("schedule", True)),
     ("Model: 6GB\nActivations: 10GB\nTotal: 16GB\n", ("total", True)),
     ("Model: 6GB\nActivations: 10GB\nTotal: 20GB\n", ("total", False)),
     ("| Part | Memory (GB) |\n|---|---|\n| Model | 6 |\n| Cache | 2-4 |\n| **Total** | 8-10 |\n", ("total", True)),
@@ -69,6 +75,19 @@ LISTS = [
 def test_a_claim(text, expected):
     """Each relation, once where it holds and once where it does not."""
     assert expected in checks(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        OFTEN.format("also in the warm-up of 200", 20),
+        OFTEN.format("not during the warm-up of 200", 20) + "Every 50 steps it saves.\n",
+        "Not during the warm-up of 200: 2000 / 100 = 20 times.\n",
+    ],
+)
+def test_a_schedule_that_is_not_told(text):
+    """Near misses: the warm-up is not left out, there are two intervals, or none."""
+    assert "schedule" not in dict(checks(text))
 
 
 def test_a_log_is_no_prose():

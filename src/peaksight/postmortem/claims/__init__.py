@@ -6,6 +6,7 @@ from peaksight.postmortem.claims.prose import is_prose, repaired
 from peaksight.postmortem.claims.reductions import check_reductions
 from peaksight.postmortem.claims.relations import check_relations
 from peaksight.postmortem.claims.rows import find_rows
+from peaksight.postmortem.claims.schedules import check_schedules
 from peaksight.postmortem.claims.shapes import check_sizes
 from peaksight.postmortem.claims.totals import check_totals
 from peaksight.records import Check, Claim, Fact
@@ -24,6 +25,7 @@ def read_claims(text: str, facts: tuple[Fact, ...]) -> tuple[tuple[Claim, ...], 
         *check_totals(rows),
         *check_relations(text, rows, facts),
         *check_reductions(text),
+        *check_schedules(text),
         *check_sizes(text),
         *check_beliefs(text),
     ]
