@@ -27,12 +27,16 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """What a certificate compares: words for the script, at the small scale, and the verdict that is right."""
+    """What a certificate compares: words for the script, at the small scale, and the verdict that is right.
+
+    `launcher` stands before both scripts, as `torchrun --nproc-per-node 2`.
+    """
 
     original: str
     changed: str
     verdict: str
     options: str = ""
+    launcher: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,9 +30,10 @@ def verdict_of(case: Case, pair: str) -> dict[str, Any]:
 def certify(case: Case, pair: str) -> dict[str, Any]:
     """The certificate as JSON; "no answer" is a verdict of its own, with the message as its reason."""
     words = case.certificates[pair]
-    original = shlex.join(["train.py", *shlex.split(words.original)])
+    script = [*shlex.split(words.launcher), "train.py"]
+    original = shlex.join([*script, *shlex.split(words.original)])
     options = [*shlex.split(words.options), "--json", "-", "--against", original]
-    command = [sys.executable, "-m", "peaksight", "verify", *options, "train.py", *shlex.split(words.changed)]
+    command = [sys.executable, "-m", "peaksight", "verify", *options, *script, *shlex.split(words.changed)]
     done = subprocess.run(command, cwd=case.script.parent, capture_output=True, text=True, check=False)
     if done.returncode == _NO_ANSWER:
         return {"verdict": "no answer", "reasons": [(done.stderr.strip().splitlines() or [""])[-1]]}

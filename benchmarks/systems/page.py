@@ -68,7 +68,7 @@ def _peaks(predicted: dict, measured: dict) -> str:
     said = format_bytes(predicted["peak"]["allocated_bytes"]) + (", fails" if predicted["oom"] else "")
     peak = measured.get("peak", {})
     if "allocated_bytes" not in peak:
-        return f"{said} / not measured"
+        return f"{said} / {'fails' if measured.get('limited', {}).get('oom') else 'not measured'}"
     return f"{said} / {format_bytes(peak['allocated_bytes'])}" + (", fails" if measured["limited"].get("oom") else "")
 
 

@@ -11,7 +11,11 @@ from systems.running import SYSTEMS, essence, report_in, report_on
 pytestmark = pytest.mark.models
 
 # The arguments of the runs: as other tests have them, so that no run is made twice.
+OF_THE_TRANSLATOR = (
+    "--variant note --checkpointing --scale small --warmup 0 --decode-after 0 --decode-every 1 --steps 2"
+)
 RUNS = {
+    "llm_translator": tuple(OF_THE_TRANSLATOR.split()),
     "flan_t5_xl": ("--variant", "before", "--layers", "2", "--batch", "2", "--accumulation", "2", "--steps", "2"),
 }
 

@@ -56,9 +56,9 @@ parser.add_argument(
 parser.add_argument("--decode-after", type=int, help="no decode supervision up to this step")
 parser.add_argument("--decode-every", type=int, default=100)
 parser.add_argument("--decode-weight", type=float, default=0.1)
-parser.add_argument(
-    "--decode-factor", type=float, help="on top of the weight; by default the world size for first, else 1"
-)
+parser.add_argument("--decode-factor", type=float, help="times the weight; by default the world size for first, else 1")
+# For certificates: what a pass that goes around DistributedDataParallel does to the training.
+parser.add_argument("--bypass", choices=["nothing", "decode", "all"], default="nothing", help="passes not seen by DDP")
 parser.add_argument("--warmup", type=int, default=200, help="steps of a rising learning rate without the baseline term")
 parser.add_argument("--checkpointing", action="store_true", help="ask transformers to checkpoint the target model")
 parser.add_argument("--steps", type=int, default=2000)
@@ -219,7 +219,7 @@ def main() -> None:
         owner = 0 if args.decoders == "shared" else rank
         samples = make_samples(step, owner, args.batch, scale, device)
         samples = {name: each[: args.decode_samples] for name, each in samples.items()}
-        soft = bridge(read(samples)[0], samples["noise"], num_steps=4)
+        soft = (bridge if args.bypass == "nothing" else bridge.module)(read(samples)[0], samples["noise"], 4)
         out = answer_loss(soft, ("prompt", "answer"), samples)
         return args.decode_weight * factor * out.loss, out
 
@@ -232,7 +232,7 @@ def main() -> None:
 
         samples = make_samples(step, rank, args.batch, scale, device)
         source = read(samples)
-        soft = bridge(source[0], samples["noise"], num_steps=1)
+        soft = (bridge.module if args.bypass == "all" else bridge)(source[0], samples["noise"], 1)
         out = answer_loss(soft, ("answer",), samples)
         pooled = F.normalize(soft.mean(1), dim=-1) @ F.normalize(embed(samples["prompt"]).mean(1), dim=-1).T
         loss = out.loss + 0.05 * F.cross_entropy(pooled.float() / 0.07, torch.arange(len(pooled), device=device))
