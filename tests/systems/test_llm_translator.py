@@ -1,10 +1,11 @@
 """WHEN a trained bridge joins two frozen language models, THEN it shows what holds the peak, and on which rank."""
 
+import json
 import re
 
 import pytest
 
-from benchmarks.systems.cases import case_of
+from benchmarks.systems.cases import CERTIFICATES, case_of
 from systems.running import finding, refuted, report_on, rules
 from systems.test_renaming import RUNS
 
@@ -74,6 +75,13 @@ def test_the_fixed_script_has_none_of_these():
 
     assert not {"two-graphs", "checkpointing-inactive", "frozen-saves-activations"} & set(rules(report))
     assert "torch.utils.checkpoint" in refuted(report)["checkpointing-inactive"]
+
+
+def test_certificates_are_as_expected():
+    """What `make systems` found last, by real runs of two ranks under gloo."""
+    found = {pair: each["verdict"] for pair, each in json.loads(CERTIFICATES.read_text())[NAME].items()}
+
+    assert found == {pair: each.verdict for pair, each in case_of(NAME).certificates.items()}
 
 
 def _line(at):
