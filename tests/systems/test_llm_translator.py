@@ -59,6 +59,7 @@ def test_checkpointing_in_eval_has_no_effect(note):
     assert "eval()" in found["title"]
 
 
+@pytest.mark.slow
 def test_the_first_rank_fails_at_its_first_decode(ranks):
     """GIVEN the approved configuration, THEN rank 0 fails in step 2, its first decode, and rank 1 fits."""
     failed = {row["rank"]: bool(row["oom"]) for row in ranks["devices"]}
