@@ -19,8 +19,8 @@ ROUND_SHARE = 0.1
 class Overdue:
     """The blocks of graphs in one capture that outlive the pass, the next call or the step that they were for.
 
-    What a backward pass used is due at the end of its step; where that pass kept its graph, at the next call of the
-    same model. What no backward pass of the run ever used is due at the next call of it after its own. A record of a
+    What a backward pass used is due at the end of its step. What a module made in its forward is due at the next call
+    of the same model already, as in the next part of a batch, and so is all of a graph that a pass kept. What no backward pass of the run ever used is due at the next call of it after its own. A record of a
     real run tells of steps only.
     """
 
@@ -95,7 +95,15 @@ class Overdue:
             return None
         if allocation.backward in self._retaining:
             return self._next_call(allocation, self._retaining[allocation.backward])
-        return self._step_ends.get(allocation.step)
+        ends = [self._step_ends.get(allocation.step), self._next_part(allocation)]
+        return min((end for end in ends if end is not None), default=None)
+
+    def _next_part(self, allocation: Allocation) -> int | None:
+        """Right before the model of `allocation` is called again after the pass that used it."""
+        pass_end = self._evidence.pass_ends.get(allocation.backward)
+        if not allocation.module or pass_end is None or allocation.phase not in _OF_A_FORWARD:
+            return None
+        return self._next_call(allocation, pass_end)
 
     def _next_call(self, allocation: Allocation, tick: int) -> int | None:
         """Right before the first call of the model of `allocation` after `tick`, None if there is none."""

@@ -1,8 +1,9 @@
 """# A small view keeps a large storage
 
 ## What it finds
-Tensors that the script keeps after their step, or after their batch of an evaluation, and that show
-only a part of the block behind them: a slice, a row, `x[:, 0]`, detached or not.
+Tensors that the script keeps after their step, after their part of a batch or after their batch of an
+evaluation, and that show only a part of the block behind them: a slice, a row, `x[:, 0]`, detached or
+not.
 
 ## Why it costs memory
 A view shares the storage of what it was taken from, and `.detach()` gives a view as well: it lets go
@@ -20,13 +21,14 @@ tokens.append(hidden[:, 0].detach().clone())  # keeps one
 
 ## Known misses
 Where another variable leads to the whole tensor too, a copy of the view would free nothing. What is
-kept for less than a step is not looked at.
+kept for less than a forward and its backward is not looked at.
 """
 
 from bisect import bisect_right
 
 from peaksight.diagnosis.earlier_steps import names_of
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
+from peaksight.diagnosis.overdue import Overdue
 from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
 from peaksight.records import Allocation, Basis, Effect, Finding, Fix, Role
 from peaksight.units import format_bytes
@@ -35,8 +37,9 @@ from peaksight.units import format_bytes
 def examine(evidence: Evidence) -> Answer:
     """Blocks that outlive their use for the sake of a part of them."""
     shown = _shown(evidence)
-    due = {a: tick for a in shown if (tick := _due(evidence, a)) is not None}
-    held = [allocation for allocation in evidence.live if allocation in due]
+    overdue = Overdue(evidence).ticks
+    due = {a: tick for a in shown if (tick := overdue.get(a) or _due(evidence, a)) is not None}
+    held = [a for a in evidence.live if a in due and due[a] < evidence.capture.peak_tick]
     kept_bytes = sum(shown[allocation] for allocation in held)
     saved = evidence.saved_by_freeing(due) - kept_bytes
     if saved < NOTABLE_SHARE * evidence.peak_bytes:

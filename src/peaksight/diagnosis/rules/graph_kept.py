@@ -25,7 +25,8 @@ for chunk in chunks:
 
 ## Fixes
 - Delete the name before the next forward (`del output, loss`), or detach what is kept: bitwise the
-  same, unless gradients were meant to flow through it.
+  same, unless gradients were meant to flow through it. What the name holds itself, as an attention map,
+  stays when it is detached.
 - No `retain_graph=True` where a single backward pass is made; a hidden state that is detached lets no
   gradient into the chunk before.
 - For a cycle: no object that holds its outputs and is held by them; `create_graph=True` only with
@@ -63,7 +64,7 @@ def examine(evidence: Evidence) -> Answer:
             title=_title(evidence, kept, retained, num_rounds),
             bytes=saved,
             evidence=(*largest_lines(kept), *names_of(evidence, kept), *_retaining(evidence, kept)),
-            fixes=(_fix(retained, saved),),
+            fixes=(_fix(retained, saved, _is_of_graphs(overdue, kept)),),
             basis=Basis.LIFETIME,
             at=main_line(kept),
         )
@@ -88,7 +89,12 @@ def _retaining(evidence: Evidence, kept: tuple[Allocation, ...]) -> tuple[str, .
     return tuple(f"the backward pass at {at} was asked to keep its graph" for at in sorted(lines))
 
 
-def _fix(retained: tuple[Allocation, ...], saved: int) -> Fix:
+def _is_of_graphs(overdue: Overdue, kept: tuple[Allocation, ...]) -> bool:
+    """Whether most of it is held by graphs, and not by the names themselves."""
+    return 2 * total_bytes(overdue.of_graphs(kept)) >= total_bytes(kept)
+
+
+def _fix(retained: tuple[Allocation, ...], saved: int, is_of_graphs: bool) -> Fix:
     if retained:
         return Fix(
             kind="detach-state",
@@ -98,7 +104,9 @@ def _fix(retained: tuple[Allocation, ...], saved: int) -> Fix:
         )
     return Fix(
         kind="release-outputs",
-        text="Delete the name before the next forward, or detach what is kept.",
+        text="Delete the name before the next forward, or detach what is kept."
+        if is_of_graphs
+        else "Delete the name before the next forward: it holds the blocks themselves, detach() would free none.",
         effect=Effect.BITWISE,
         saves_bytes=saved,
     )
