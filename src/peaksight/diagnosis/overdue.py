@@ -20,8 +20,9 @@ class Overdue:
     """The blocks of graphs in one capture that outlive the pass, the next call or the step that they were for.
 
     What a backward pass used is due at the end of its step. What a module made in its forward is due at the next call
-    of the same model already, as in the next part of a batch, and so is all of a graph that a pass kept. What no backward pass of the run ever used is due at the next call of it after its own. A record of a
-    real run tells of steps only.
+    of the same model already, as in the next part of a batch, and so is all of a graph that a pass kept. What no
+    backward pass of the run ever used is due at the next call of it after its own. A record of a real run tells of
+    steps only.
     """
 
     def __init__(self, evidence: Evidence) -> None:

@@ -64,7 +64,7 @@ def examine(evidence: Evidence) -> Answer:
             title=_title(evidence, kept, retained, num_rounds),
             bytes=saved,
             evidence=(*largest_lines(kept), *names_of(evidence, kept), *_retaining(evidence, kept)),
-            fixes=(_fix(retained, saved, _is_of_graphs(overdue, kept)),),
+            fixes=(_fix(retained, saved, _is_of_graphs(evidence, kept)),),
             basis=Basis.LIFETIME,
             at=main_line(kept),
         )
@@ -89,9 +89,10 @@ def _retaining(evidence: Evidence, kept: tuple[Allocation, ...]) -> tuple[str, .
     return tuple(f"the backward pass at {at} was asked to keep its graph" for at in sorted(lines))
 
 
-def _is_of_graphs(overdue: Overdue, kept: tuple[Allocation, ...]) -> bool:
+def _is_of_graphs(evidence: Evidence, kept: tuple[Allocation, ...]) -> bool:
     """Whether most of it is held by graphs, and not by the names themselves."""
-    return 2 * total_bytes(overdue.of_graphs(kept)) >= total_bytes(kept)
+    by_name = [a for a in kept if any(not hold.by_graph for hold in evidence.holds.get(a.born, ()))]
+    return 2 * total_bytes(by_name) < total_bytes(kept)
 
 
 def _fix(retained: tuple[Allocation, ...], saved: int, is_of_graphs: bool) -> Fix:
