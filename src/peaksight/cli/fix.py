@@ -22,7 +22,7 @@ from peaksight.cli.sweeps import Asked, answer_sweep, sweep_options, two_questio
 from peaksight.diagnosis.diagnose import explained_report
 from peaksight.errors import PeaksightError, ScriptError
 from peaksight.planning.answer import Question, answer
-from peaksight.planning.outcomes import outcome_of
+from peaksight.planning.outcomes import idle_lines, outcome_of
 from peaksight.planning.situation import Situation
 from peaksight.planning.variants import Variant, variants_of
 from peaksight.records import Capture, Report, ScriptCommand
@@ -167,7 +167,7 @@ def _answer(
     limit_bytes = round(room.usable_bytes * (1 - head_room / 100))
     how = options.of_each
     captures = _original(command, options, how, output)
-    summarise = partial(outcome_of, limit_bytes=limit_bytes)
+    summarise = partial(outcome_of, limit_bytes=limit_bytes, idle=idle_lines(captures))
     situation = replace(_situation(command, options, captures, allowed, limit_bytes), variants=variants)
     with Pool(room, summarise, failed) as pool:
         question = Question(

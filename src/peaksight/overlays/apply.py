@@ -19,6 +19,7 @@ from peaksight.overlays import (
     optimizer_implementation,
     optimizer_in_backward,
     saved_on_host,
+    source_edits,
 )
 from peaksight.overlays.patches import Patches
 from peaksight.records.plan import Change
@@ -40,6 +41,7 @@ OVERLAYS: dict[str, Overlay] = {
     "optimizer-implementation": optimizer_implementation.apply,
     "optimizer-in-backward": optimizer_in_backward.apply,
     "saved-on-host": saved_on_host.apply,
+    "source-edit": source_edits.apply,
     "training-arguments": accumulation.apply_to_arguments,
 }
 
@@ -50,15 +52,15 @@ class Applied:
     def __init__(self, changes: Sequence[Change]) -> None:
         """None of `changes` has done anything yet."""
         self._changes = tuple(changes)
-        self._effects: Counter[str] = Counter()
+        self._effects: Counter[int] = Counter()
 
-    def note(self, kind: str) -> None:
-        """The change of this kind did something."""
-        self._effects[kind] += 1
+    def note(self, place: int) -> None:
+        """The change at `place` did something."""
+        self._effects[place] += 1
 
     def without_effect(self) -> tuple[str, ...]:
         """The kinds of changes that did nothing: no such module, no such call."""
-        return tuple(dict.fromkeys(change.kind for change in self._changes if not self._effects[change.kind]))
+        return tuple(dict.fromkeys(c.kind for place, c in enumerate(self._changes) if not self._effects[place]))
 
 
 def apply_changes(changes: Sequence[Change], patches: Patches) -> Applied:
@@ -68,8 +70,8 @@ def apply_changes(changes: Sequence[Change], patches: Patches) -> Applied:
         PlanError: there is no such kind of change, or it does not take these parameters.
     """
     applied = Applied(changes)
-    for change in changes:
-        _overlay(change)(patches, partial(applied.note, change.kind), **change.parameters)
+    for place, change in enumerate(changes):
+        _overlay(change)(patches, partial(applied.note, place), **change.parameters)
     return applied
 
 

@@ -1,23 +1,36 @@
 """What a simulated run comes to for the planner."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from peaksight.attribution.phases import peaks_by_phase
 from peaksight.attribution.replayed import replay_capture
+from peaksight.diagnosis.evidence import Evidence
+from peaksight.diagnosis.rules.forward_without_backward import calls_without_backward
 from peaksight.records import WITHOUT_ANSWER, Capture, Phase, StepPeak
 from peaksight.records.proposals import Outcome, PhasePeak
 
 
-def outcome_of(captures: Sequence[Capture], limit_bytes: int) -> Outcome:
+def idle_lines(captures: Sequence[Capture]) -> frozenset[str]:
+    """The lines of which every recorded call of a model saves what no backward pass needs."""
+    used: set[str] = set()
+    unused: set[str] = set()
+    for capture in captures:
+        idle = set(calls_without_backward(Evidence(capture)))
+        for call in capture.passes:
+            (unused if call in idle else used).update({call.at} if call.recorded else ())
+    return frozenset(unused - used - {""})
+
+
+def outcome_of(captures: Sequence[Capture], limit_bytes: int, idle: Collection[str] = ()) -> Outcome:
     """The outcome of a run whose card had no limit, and what it came to if PyTorch may reserve `limit_bytes`.
 
-    `captures` are of all cards that it used: the fullest counts.
+    `captures` are of all cards that it used: the fullest counts. Calls of a model at the lines `idle` train nothing.
     """
     capture = max(captures, key=lambda each: each.peak_reserved_bytes)
     if capture.finished in WITHOUT_ANSWER:
         return Outcome(error=_why(capture))
     peak = next((a for a in capture.allocations if a.born == capture.peak_tick), None)
-    passes = _passes(capture)
+    passes = _passes(capture, idle)
     return Outcome(
         allocated_bytes=capture.peak_allocated_bytes,
         reserved_bytes=capture.peak_reserved_bytes,
@@ -51,11 +64,12 @@ def _why(capture: Capture) -> str:
     return "no optimizer steps with it" if capture.finished == "untrained" else "it was interrupted"
 
 
-def _passes(capture: Capture) -> list[int]:
-    """The rows of each recorded call of a model in the last complete step."""
+def _passes(capture: Capture, idle: Collection[str]) -> list[int]:
+    """The rows of each recorded call of a model in the last complete step, but for those that train nothing."""
     complete = [step.step for step in capture.steps if step.complete]
     last = complete[-1] if complete else 0
-    return [call.rows for call in capture.passes if call.step == last and call.recorded and call.training]
+    calls = (call for call in capture.passes if call.step == last and call.recorded and call.training)
+    return [call.rows for call in calls if call.at not in idle]
 
 
 def _steady(capture: Capture) -> tuple[int, int, int, int]:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from peaksight.planning.edit_candidates import words_of
 from peaksight.planning.situation import Situation
 from peaksight.records.plan import Change
 from peaksight.records.proposals import Candidate, Written
+from peaksight.records.source_edit import SOURCE_EDIT, SourceEdit
 
 if TYPE_CHECKING:
     from peaksight.planning.editing import CallEdit
@@ -27,21 +29,64 @@ def written(situation: Situation, candidate: Candidate) -> tuple[tuple[Written, 
 
     The diff is for `patch -p1` in the folder of the script, and empty where no change can be made so.
     """
-    from peaksight.planning.editing import edited, unified_diff  # few runs need its library
-
-    script = Path(situation.command.target)
-    source = before = script.read_bytes() if script.is_file() else b""
-    found = []
-    for change in candidate.changes:
-        edit = _edit_of(change, situation)
-        lines = edited(before, edit)[1] if edit else []  # as the person's file has them
-        source = edited(source, edit)[0] if edit else source
-        at = ", ".join(f"{script.name}:{line}" for line in lines)
-        found.append(Written(kind=change.kind, words=WORDS[change.kind](change.parameters), at=at, in_diff=bool(lines)))
+    sources = _Sources(Path(situation.command.target))
+    found = [_written(sources, change, situation) for change in candidate.changes]
     if candidate.arguments is not None:
         words = f"the script's arguments: {shlex.join(candidate.arguments)}"
         found.append(Written(kind="own-flags", words=words))
-    return tuple(found), unified_diff(before, source, script.name)
+    return tuple(found), sources.diff()
+
+
+class _Sources:
+    """The files of a script as they are, and as changes make them."""
+
+    def __init__(self, script: Path) -> None:
+        self.script = script
+        self._before: dict[str, bytes] = {}
+        self._after: dict[str, bytes] = {}
+        self._unfold: dict[str, list[int]] = {}
+
+    def before(self, file: str) -> bytes:
+        """The content of `file`, named from the script's folder; empty where there is none."""
+        if file not in self._before:
+            path = self.script.parent / file
+            self._before[file] = self._after[file] = path.read_bytes() if path.is_file() else b""
+        return self._before[file]
+
+    def edit_statement(self, edit: SourceEdit) -> None:
+        """Make `edit`, whose lines are those of the file as it is."""
+        self.before(edit.file)
+        self._after[edit.file] = edit.made_in(self._after[edit.file])
+        self._unfold.setdefault(edit.file, []).append(edit.line)
+
+    def edit_calls(self, edit: "CallEdit") -> list[int]:
+        """Make `edit` in the script, and the lines of its calls as the person's file has them."""
+        from peaksight.planning.editing import edited
+
+        before = self.before(self.script.name)
+        lines = edited(before, edit)[1]
+        self._after[self.script.name] = edited(self._after[self.script.name], edit)[0]
+        return lines
+
+    def diff(self) -> str:
+        """A unified diff of all files."""
+        from peaksight.planning.editing import unified_diff  # few runs need its library
+        from peaksight.planning.unfolding import unfolded
+
+        after = {file: unfolded(self._after[file], lines) for file, lines in self._unfold.items()}
+        files = ((file, before, after.get(file, self._after[file])) for file, before in self._before.items())
+        return "".join(unified_diff(before, changed, file) for file, before, changed in files)
+
+
+def _written(sources: _Sources, change: Change, situation: Situation) -> Written:
+    if change.kind == SOURCE_EDIT:
+        statement = SourceEdit(**change.parameters)
+        sources.edit_statement(statement)
+        return Written(kind=change.kind, words=WORDS[change.kind](change.parameters), at=statement.at, in_diff=True)
+    edit = _edit_of(change, situation)
+    lines = sources.edit_calls(edit) if edit else []
+    at = ", ".join(f"{sources.script.name}:{line}" for line in lines)
+    return Written(kind=change.kind, words=WORDS[change.kind](change.parameters), at=at, in_diff=bool(lines))
 
 
 def _edit_of(change: Change, situation: Situation) -> "CallEdit | None":
@@ -161,6 +206,7 @@ WORDS: dict[str, Callable[[Parameters], str]] = {
         "gradient there"
     ),
     "saved-on-host": _fixed("`with torch.autograd.graph.save_on_cpu(pin_memory=True):` around the model's call"),
+    SOURCE_EDIT: lambda parameters: words_of(SourceEdit(**parameters)),
     "training-arguments": _Accumulation(
         "`per_device_train_batch_size` of TrainingArguments", "its `gradient_accumulation_steps`"
     ),

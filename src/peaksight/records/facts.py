@@ -34,7 +34,7 @@ class CallFact:
     `module` is its path, `training` its mode, `recorded` whether autograd recorded and a parameter of it
     needs a gradient; `input_needs_grad` tells whether a tensor that it was given does, `rows` is the first size of the
     first of them: how many samples it saw, 0 without a tensor. Its first allocation or free is at `first_tick` or
-    later, its last at `last_tick`.
+    later, its last at `last_tick`. `at` is the person's line that called it.
     """
 
     step: int
@@ -45,6 +45,7 @@ class CallFact:
     last_tick: int
     input_needs_grad: bool = False
     rows: int = 0
+    at: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,8 +43,7 @@ from peaksight.units import format_bytes
 def examine(evidence: Evidence) -> Answer:
     """Graphs that nothing goes back through, or terms with one backward pass for all."""
     overdue = Overdue(evidence)
-    retained = set(overdue.retained(overdue.at_peak))
-    kept = overdue.of_graphs(a for a in overdue.at_peak if a not in retained)
+    kept = graphs_kept(overdue)
     num_rounds = len(overdue.rounds(kept))
     if num_rounds > 1 and overdue.has_name(kept):
         saved = evidence.saved_by_freeing(overdue.ticks)
@@ -54,6 +53,12 @@ def examine(evidence: Evidence) -> Answer:
     if found is not None:
         return [found]
     return Refuted(f"{format_bytes(total_bytes(kept))} of graphs that are done with are alive at the peak")
+
+
+def graphs_kept(overdue: Overdue) -> tuple[Allocation, ...]:
+    """What is alive at the peak of graphs that nothing was asked to retain."""
+    retained = set(overdue.retained(overdue.at_peak))
+    return overdue.of_graphs(a for a in overdue.at_peak if a not in retained)
 
 
 def _added_up(evidence: Evidence, kept: tuple[Allocation, ...], num_rounds: int, saved: int) -> Finding:

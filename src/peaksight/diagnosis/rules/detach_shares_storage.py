@@ -65,6 +65,12 @@ def examine(evidence: Evidence) -> Answer:
     ]
 
 
+def kept_by_views(evidence: Evidence) -> list[Allocation]:
+    """The blocks at the peak that are there for the sake of a part of them."""
+    shown = _shown(evidence)
+    return [a for a in evidence.live if a in shown and _due(evidence, a) is not None]
+
+
 def _shown(evidence: Evidence) -> dict[Allocation, int]:
     """The bytes that the names of a block show at the last look, and of blocks that were made at the same places."""
     shown: dict[Allocation, int] = {}

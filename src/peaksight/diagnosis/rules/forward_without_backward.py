@@ -42,7 +42,7 @@ NUM_BIRTHS_ALIVE = 2
 
 def examine(evidence: Evidence) -> Answer:
     """What calls save in vain."""
-    calls = list(_without_backward(evidence))
+    calls = list(calls_without_backward(evidence))
     if not calls:
         return Refuted("a backward pass uses something of every forward that autograd recorded")
     saved_in_vain = {a: tick for call in calls for a, tick in _saved_in(evidence, call)}
@@ -75,7 +75,7 @@ def examine(evidence: Evidence) -> Answer:
     ]
 
 
-def _without_backward(evidence: Evidence) -> Iterator[CallFact]:
+def calls_without_backward(evidence: Evidence) -> Iterator[CallFact]:
     """Recorded calls of whose blocks no backward pass used any.
 
     What a run does after its last step may have had a backward pass to come.

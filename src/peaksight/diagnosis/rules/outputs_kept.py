@@ -41,7 +41,7 @@ NUM_NAMES = 2
 
 def examine(evidence: Evidence) -> Answer:
     """Members of such a tuple, and named results that no backward pass needs."""
-    ends = idle_in_backward(evidence) | without_names(evidence, held_as(evidence, OUTPUT_NAMES))
+    ends = outputs_beyond_use(evidence)
     kept = tuple(ends)
     if not kept:
         return Refuted("no outputs are held beyond their use when a backward pass begins or a step ends")
@@ -67,6 +67,11 @@ def examine(evidence: Evidence) -> Answer:
             at=main_line(live),
         )
     ]
+
+
+def outputs_beyond_use(evidence: Evidence) -> dict[Allocation, int]:
+    """Results that the script holds, with the tick at which each could have gone."""
+    return idle_in_backward(evidence) | without_names(evidence, held_as(evidence, OUTPUT_NAMES))
 
 
 def _names(evidence: Evidence, live: Sequence[Allocation]) -> Iterator[str]:

@@ -25,6 +25,7 @@ class PassesSeen:
         self._call_began: tuple[int, ...] = ()
         self._input_needs_grad = False
         self._rows = 0
+        self._called_at = ""
         self._num_backwards = 0
         self.calls: dict[int, list[CallFact]] = defaultdict(list)
         self.backwards: dict[int, list[BackwardFact]] = defaultdict(list)
@@ -35,6 +36,7 @@ class PassesSeen:
         self._call_began = self._ticks()
         tensors = [leaf for leaf in tree_leaves(inputs) if isinstance(leaf, torch.Tensor)]
         self._input_needs_grad = any(tensor.requires_grad for tensor in tensors)
+        self._called_at = self._lines.current().source
         self._rows = next((int(tensor.shape[0]) for tensor in tensors if tensor.dim()), 0)
 
     def call_ends(self, module: nn.Module) -> None:
@@ -56,6 +58,7 @@ class PassesSeen:
                     first_tick=first + 1,
                     last_tick=last,
                     rows=self._rows,
+                    at=self._called_at,
                 )
             )
 
