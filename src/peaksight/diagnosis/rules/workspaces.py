@@ -66,12 +66,19 @@ def examine(evidence: Evidence) -> Answer:
             rule=RULE.slug,
             title=f"{_what(held)} of {largest} hold {format_bytes(total_bytes(held))} at the peak",
             bytes=falls[largest],
-            evidence=largest_lines(held),
+            evidence=(*largest_lines(held), *_of_release(held, evidence)),
             fixes=(_fix(largest, falls[largest]),),
             basis=Basis.LIFETIME,
             at=main_line(held),
         )
     ]
+
+
+def _of_release(held: list[Allocation], evidence: Evidence) -> tuple[str, ...]:
+    """The release decides which kernel runs: `eigh` of 7680 matrices took MB in one, and GiB in a later one."""
+    if all(each.role is not Role.WORKSPACE for each in held) or not evidence.capture.versions.device_rules:
+        return ()
+    return (f"so it is with torch {evidence.capture.versions.device_rules}; another release may take another kernel",)
 
 
 def _largest_elsewhere(by_op: Mapping[str, list[Allocation]]) -> str:
