@@ -4,6 +4,10 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
+from dataclasses import replace
+from io import StringIO
+from typing import TYPE_CHECKING
 
 from peaksight.errors import UnsupportedError
 from peaksight.gpus import Room
@@ -11,6 +15,9 @@ from peaksight.records import Capture, ScriptCommand, StepPeak
 from peaksight.virtual_gpu.script import Ending, Scratch, explain, run_script
 from peaksight.virtual_gpu.script.environment import variables
 from peaksight.virtual_gpu.script.session import trusted
+
+if TYPE_CHECKING:
+    from peaksight.jax.script import Session
 
 
 def simulate_jax(
@@ -34,18 +41,17 @@ def simulate_jax(
             slug="jax-missing",
         )
     with variables(command.environment), variables(_settings(num_gpus).items()), Scratch() as scratch:
-        from peaksight.jax.job import Enough
         from peaksight.jax.script import Session
 
-        with Session(room, num_devices=num_gpus, max_steps=max_steps, on_step=on_step, unguarded=trusted) as session:
-            try:
-                ending = run_script(command)
-                finished = "failed" if ending.exit_code else "script"
-                finished = "interrupted" if ending.was_interrupted else finished
-            except Enough as enough:
-                finished, ending = enough.reason, Ending(exit_code=0)
-            except KeyboardInterrupt:
-                finished, ending = "interrupted", Ending(exit_code=130)
+        session = Session(room, num_devices=num_gpus, max_steps=max_steps, on_step=on_step, unguarded=trusted)
+        finished, ending = _run(command, session)
+        masks = tuple(session.masks.empty)
+        if session.masks.repairable and not ending.exit_code:
+            again = Session(room, num_devices=num_gpus, max_steps=max_steps, unguarded=trusted, repair_masks=True)
+            with redirect_stdout(StringIO()):
+                _, of_again = _run(command, again)
+            if not of_again.exit_code:
+                masks = tuple(replace(mask, was=session.fact, again=again.fact) for mask in masks)
         _explain(ending, scratch)
     return (
         session.capture(
@@ -54,8 +60,25 @@ def simulate_jax(
             exit_code=ending.exit_code,
             notes=scratch.notes(),
             writes=scratch.writes(),
+            masks=masks,
         ),
     )
+
+
+def _run(command: ScriptCommand, session: "Session") -> tuple[str, Ending]:
+    """Run the script in `session`: how it finished, as `Capture.finished` says it."""
+    from peaksight.jax.job import Enough
+
+    with session:
+        try:
+            ending = run_script(command)
+        except Enough as enough:
+            return enough.reason, Ending(exit_code=0)
+        except KeyboardInterrupt:
+            return "interrupted", Ending(exit_code=130)
+    if ending.was_interrupted:
+        return "interrupted", ending
+    return "failed" if ending.exit_code else "script", ending
 
 
 def _settings(num_gpus: int) -> dict[str, str | None]:

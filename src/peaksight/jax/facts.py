@@ -13,6 +13,7 @@ from peaksight.jax.liveness import argument_paths, liveness
 from peaksight.jax.readers import readers_of
 from peaksight.jax.scans import scans_of
 from peaksight.jax.source_lines import line_of, own_file_of
+from peaksight.jax.stops import stops_of
 from peaksight.jax.updates import pairs_of
 from peaksight.jax.what_if import Program, frozen_of, what_ifs
 from peaksight.records.jax_program import ArgumentFact, ConstantFact, JaxProgram, PoolFact, RematFact, RematPolicy
@@ -47,6 +48,7 @@ def program_of(
         remats=remats,
         scans=tuple(scan.fact() for scan in scans_of(program.original)),
         what_ifs=tuple(what_ifs(program, remats)),
+        stops=stops_of(closed),
         freezes=freeze_mentions(_own_files(closed.jaxpr)),
         pool=pool,
         policies=tuple(policies),

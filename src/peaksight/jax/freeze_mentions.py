@@ -10,6 +10,8 @@ from peaksight.records.jax_program import FreezeMention
 _WORD = re.compile(r"freez|frozen|set_to_zero|trainable_filter|partition_params", re.IGNORECASE)
 
 
+# Calls that freeze objects of Python, and no parameters.
+_OF_PYTHON = {"dataclass", "frozenset", "FrozenSet", "FrozenDict", "FrozenConfigDict", "freeze_support"}
 _LOOKED_AT = ast.Call | ast.Assign
 
 
@@ -33,6 +35,8 @@ def freeze_mentions(files: Iterable[str]) -> tuple[FreezeMention, ...]:
 def _speaks_of_it(node: ast.Call | ast.Assign) -> bool:
     if isinstance(node, ast.Call):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if name in _OF_PYTHON:
+            return False
         return bool(_WORD.search(name)) or any(_WORD.search(each.arg or "") for each in node.keywords)
     names = [getattr(target, "id", getattr(target, "attr", "")) for target in node.targets]
     return any(_WORD.search(name) for name in names)

@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from peaksight.jax.source_lines import _is_library as is_library
+from peaksight.jax.source_lines import is_library
 from peaksight.jax.source_lines import is_of_tools
 
 _SECTION = re.compile(r"(FileNames|FunctionNames|FileLocations|StackFrames)\b")

@@ -17,7 +17,7 @@ from peaksight.jax.notes import Notes
 from peaksight.jax.pool import pool_on
 from peaksight.jax.tracing import paths_of
 from peaksight.records import Phase, StepPeak
-from peaksight.records.jax_program import ProgramCall
+from peaksight.records.jax_program import JobFact, ProgramCall
 
 # After so many steps that peak alike the rest of the training says nothing new.
 STEADY_STEPS = 200
@@ -80,6 +80,12 @@ class Job:
     def at_peak(self) -> Planned | None:
         """The program during whose call the peak was reached, None before any."""
         return self._peak
+
+    def fact(self) -> JobFact:
+        """What it came to until now."""
+        steps = (called for called in self._called.values() if called.planned.trains)
+        taken = (sum(size for size, _ in called.arguments) for called in steps)
+        return JobFact(peak_bytes=self.ledger.peak_bytes, state_bytes=max(taken, default=0))
 
     def arguments(self, call: Call) -> list[tuple[int, What]]:
         """The size and purpose of each argument."""

@@ -14,17 +14,19 @@ from peaksight.jax.checkpoints import without_checkpoint_files
 from peaksight.jax.devices import answer_as
 from peaksight.jax.interception import VirtualTrace
 from peaksight.jax.job import Job
+from peaksight.jax.masks import Masks
 from peaksight.jax.predicting import program_at_peak, tier_of
 from peaksight.jax.private import at_top_level
 from peaksight.overlays.patches import Patches
 from peaksight.records import Approximation, Capture, ScratchWrite, StepPeak, Versions
+from peaksight.records.jax_program import JobFact, MaskFact
 
 
 class Session:
     """Within it the calling thread's JAX is that of `num_devices` virtual cards of `room`.
 
     `unguarded` is entered wherever files of our own are written. Threads that the script starts compute for real, on
-    the host.
+    the host. With `repair_masks`, a mask that selects nothing is replaced by what `any` in place of `all` makes.
     """
 
     def __init__(
@@ -35,8 +37,10 @@ class Session:
         max_steps: int | None = None,
         on_step: Callable[[StepPeak], None] | None = None,
         unguarded: AbstractContextManager[Any] | None = None,
+        repair_masks: bool = False,
     ) -> None:
         """Nothing has run."""
+        self.masks = Masks(repair=repair_masks)
         self._started = time.perf_counter()
         self._room = room
         self._max_steps = max_steps
@@ -53,6 +57,7 @@ class Session:
             for module in (jax, jax.sharding):
                 if (original := getattr(module, name, None)) is not None:
                     self._patches.set(module, name, at_top_level(original))
+        self.masks.watch(self._patches)
         without_checkpoint_files(self._patches, self._job.notes, self._trace.restored)
         return self
 
@@ -63,6 +68,11 @@ class Session:
         self._patches.close()
         self._in_force.__exit__(None, None, None)
 
+    @property
+    def fact(self) -> JobFact:
+        """What the job came to."""
+        return self._job.fact()
+
     def capture(
         self,
         argv: Sequence[str],
@@ -71,8 +81,9 @@ class Session:
         exit_code: int,
         notes: tuple[Approximation, ...] = (),
         writes: tuple[ScratchWrite, ...] = (),
+        masks: tuple[MaskFact, ...] = (),
     ) -> Capture:
-        """What happened on the card."""
+        """What happened on the card; `masks` are those that select nothing."""
         job = self._job
         untrained = finished == "script" and not job.ledger.step and self._max_steps != 0 and job.ledger.peak_bytes
         tier = tier_of(job.at_peak) if job.at_peak else "none: no jitted function was called"
@@ -84,7 +95,7 @@ class Session:
             not_simulated=job.notes.approximations(job.ledger.peak_bytes) + notes,
             finished="untrained" if untrained else finished,
             script_exit=exit_code,
-            programs=(program_at_peak(job.at_peak, self._room),) if job.at_peak else (),
+            programs=(replace(program_at_peak(job.at_peak, self._room), masks=masks),) if job.at_peak else (),
             program_calls=job.program_calls(),
         )
         return replace(capture, writes=writes)

@@ -15,7 +15,7 @@ def line_of(eqn: JaxprEqn) -> str:
     """`train.py:20` of the innermost frame outside of libraries, else of the innermost one outside of JAX."""
     traceback = eqn.source_info.traceback
     frames = [] if traceback is None else traceback.frames
-    own = next((frame for frame in frames if not _is_library(frame.file_name)), None)
+    own = next((frame for frame in frames if not is_library(frame.file_name)), None)
     frame = own or next((frame for frame in frames if not is_of_tools(frame.file_name)), None)
     return "" if frame is None else f"{os.path.basename(frame.file_name)}:{frame.line_num}"
 
@@ -24,7 +24,7 @@ def own_file_of(eqn: JaxprEqn) -> str:
     """The file of the user's code that the equation comes from, empty where there is none."""
     traceback = eqn.source_info.traceback
     frames = [] if traceback is None else traceback.frames
-    return next((frame.file_name for frame in frames if not _is_library(frame.file_name)), "")
+    return next((frame.file_name for frame in frames if not is_library(frame.file_name)), "")
 
 
 def is_of_tools(file: str) -> bool:
@@ -33,7 +33,8 @@ def is_of_tools(file: str) -> bool:
 
 
 @cache
-def _is_library(file: str) -> bool:
+def is_library(file: str) -> bool:
+    """Whether it is a file of Python, of an installed package or of peaksight."""
     return file.startswith("<") or os.path.realpath(file).startswith((*_LIBRARIES, _PEAKSIGHT))
 
 
@@ -42,7 +43,7 @@ def user_line() -> str:
     frame = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
-        if not _is_library(file) and f"{os.sep}peaksight{os.sep}" not in file:
+        if not is_library(file) and f"{os.sep}peaksight{os.sep}" not in file:
             return f"{os.path.basename(file)}:{frame.f_lineno}"
         frame = frame.f_back  # type: ignore[assignment]
     return ""

@@ -138,6 +138,38 @@ class FreezeMention:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MaskFact:
+    """A mask over `num_leaves` that the script made at `at` and that is False for all of them.
+
+    With `any` in place of `all` in the function that makes it `num_selected_by_any` would be True. Where the script was
+    simulated again like that, `again` is what the job came to, beside what it `was`: its peak, and what its step takes
+    in, the state and a batch.
+    """
+
+    at: str
+    num_leaves: int
+    num_selected_by_any: int
+    was: "JobFact | None" = None
+    again: "JobFact | None" = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFact:
+    """What a whole job came to; `state_bytes` are the arguments of its training step."""
+
+    peak_bytes: int
+    state_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopFact:
+    """Gradients that are stopped at the line `at`, and the lines behind it where all of them are stopped `again_at`."""
+
+    at: str
+    again_at: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PoolFact:
     """The memory that JAX asks for at its start: a `fraction` of `total_bytes`, of which others hold some already."""
 
@@ -168,6 +200,8 @@ class JaxProgram:
     scans: tuple[ScanFact, ...] = ()
     what_ifs: tuple[WhatIf, ...] = ()
     freezes: tuple[FreezeMention, ...] = ()
+    masks: tuple[MaskFact, ...] = ()
+    stops: tuple[StopFact, ...] = ()
     pool: PoolFact | None = None
     policies: tuple[RematPolicy, ...] = ()
 
