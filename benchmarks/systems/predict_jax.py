@@ -22,7 +22,7 @@ CARD, NOTES_CARD = "h200", "l40s"
 # Words of the script, and whether the run is limited to the note's card too.
 RUNS = {
     "before": ("--variant before", True),
-    "note": ("--variant note", True),
+    "note": ("--variant note", False),
     "fixed": ("--variant fixed", True),
     "two forwards": ("--model dex --freeze prefix --batch 32", False),
     "one joint forward": ("--model base --freeze prefix --batch 32", False),

@@ -21,7 +21,7 @@ class Expert(NamedTuple):
     lora: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass
 class Config:
     """The model: `hand` adds the second expert; `early_stop` and `unroll` are how the layers are run."""
 

@@ -138,7 +138,7 @@ def main() -> None:
     state = init(restore(config, frozen, args.variant == "fixed", restore_key))
     for _, batch in zip(range(args.steps), episodes(config, args.batch)):
         state, info = train_step(state, batch, key)
-        print(f"step {int(state['step'])} loss {float(info['loss']):.4f} norm {float(info['grad_norm']):.4f}")
+        print("step", int(state["step"]), "loss", float(info["loss"]), "norm", float(info["grad_norm"]))
 
 
 if __name__ == "__main__":

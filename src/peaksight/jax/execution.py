@@ -76,11 +76,13 @@ def execute(planned: Planned, arguments: Sequence[Entry | None], ledger: Ledger)
     fresh: list[tuple[int, int, What]] = []
     for place, (aval, sharding) in enumerate(zip(call.closed.out_avals, shardings, strict=True)):
         source = arguments[aliases[place]] if place in aliases else None
+        path = str(names[place]).removeprefix("result") if place < len(names) else ""
+        what = _output(planned, aval, path, given)
         if source is not None and source.chunk is not None:
             outputs[place] = source
+            ledger.becomes(source, what)
         else:
-            path = str(names[place]).removeprefix("result") if place < len(names) else ""
-            fresh.append((device_bytes(aval, sharding), place, _output(planned, aval, path, given)))
+            fresh.append((device_bytes(aval, sharding), place, what))
     # XLA numbers a program's allocations by size, and takes them in that order.
     for size, place, what in sorted(fresh, key=lambda each: -each[0]):
         outputs[place] = ledger.allocate(size, what)

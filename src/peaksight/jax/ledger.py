@@ -1,6 +1,7 @@
 """The arrays of a job over time, and the calls of its programs, as the records of a capture."""
 
 import time
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -86,6 +87,13 @@ class Ledger:
         entry.chunk = None
         if self._limited is not None and (chunk := self._limited_chunks.pop(entry.birth.born, None)):
             self._limited.free(chunk)
+
+    def becomes(self, entry: Entry, what: What) -> None:
+        """The array is written over with one for a known purpose, where that of the old one was not known."""
+        if entry.birth.role is Role.UNKNOWN and what.role is not Role.UNKNOWN:
+            place = bisect_left(self._allocations, entry.birth.born, key=lambda each: each.born)
+            entry.birth = replace(entry.birth, role=what.role, module=what.module, tensor=what.tensor)
+            self._allocations[place] = entry.birth
 
     def run(self, program: CompiledProgram, name: str, arguments: Sequence[What], *, trains: bool) -> None:
         """The temporary memory of one call, which lives as long as the call: one piece, shown by what is in it.
