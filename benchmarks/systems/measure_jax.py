@@ -1,7 +1,7 @@
 """On a machine with a GPU: `python benchmarks/systems/measure_jax.py FILE` measures pi0_dex as it was predicted.
 
-Nothing of peaksight is needed. Each run has a process of its own, twice: with the pool that JAX takes on the note's card,
-and without a limit and without a pool, so that the most that was in use is that of the arrays and programs.
+Nothing of peaksight is needed. Each run has a process of its own: without a limit and without a pool, so that the most
+that was in use is that of arrays and programs, and some a second time, with the pool that JAX takes on the note's card.
 """
 
 import json

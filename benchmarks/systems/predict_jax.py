@@ -1,7 +1,7 @@
 """`python -m benchmarks.systems.predict_jax [RUN...]` simulates pi0_dex at full scale and writes predicted_jax.json.
 
-In an environment with the release of JAX that is measured. The card is the one that measures: without a limit and without
-a pool, and `limited` to the memory of the note's card, of which JAX takes its pool.
+In an environment with the release of JAX that is measured. The card is the one that measures: without a limit and
+without a pool, and `limited` to the memory of the note's card, of which JAX takes its pool.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""examples/systems/pi0_dex: what peaksight finds in it by itself, and what it says of the fix that its authors tried."""
+"""examples/systems/pi0_dex: what peaksight finds in it, and what it says of the fix that its authors tried."""
 
 import json
 import subprocess
@@ -13,9 +13,9 @@ jax = pytest.importorskip("jax")
 pytest.importorskip("optax")
 
 import jax.numpy as jnp  # noqa: E402
-from jax_programs.renaming import renamed  # noqa: E402
 
 import peaksight.jax  # noqa: E402
+from jax_programs.renaming import renamed  # noqa: E402
 from peaksight.diagnosis.jax_diagnose import examine_program  # noqa: E402
 from peaksight.jax.facts import program_of  # noqa: E402
 from peaksight.jax.liveness import liveness  # noqa: E402

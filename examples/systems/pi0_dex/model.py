@@ -5,6 +5,7 @@ Weights are nested dicts of arrays with the layers of a stack along the first di
 
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import jax
@@ -21,13 +22,17 @@ class Expert(NamedTuple):
     lora: int = 0
 
 
+GEMMA_2B, GEMMA_300M = Expert(2048, 16384), Expert(1024, 4096)
+GEMMA_300M_LORA = Expert(1024, 4096, lora=32)
+
+
 @dataclass
 class Config:
     """The model: `hand` adds the second expert; `early_stop` and `unroll` are how the layers are run."""
 
-    language: Expert = Expert(2048, 16384)
-    action: Expert = Expert(1024, 4096)
-    hand: Expert | None = Expert(1024, 4096, lora=32)
+    language: Expert = GEMMA_2B
+    action: Expert = GEMMA_300M
+    hand: Expert | None = GEMMA_300M_LORA
     layers: int = 18
     heads: int = 8
     head_dim: int = 256
@@ -168,18 +173,18 @@ def rotate(x: jax.Array, positions: jax.Array) -> jax.Array:
 
 def block(streams: list, layers: list, past: Tree, mask: jax.Array, positions: jax.Array) -> tuple[list, Tree]:
     """One layer: each stream has its own weights, and all attend to each other and to `past`, as `mask` allows."""
-    normed = [rms_norm(layer["norm1"], x) for layer, x in zip(layers, streams)]
-    q = jnp.concatenate([project(w, "q", x) for w, x in zip(layers, normed)], axis=1)
-    kv = jnp.concatenate([project(w, "kv", x) for w, x in zip(layers, normed)], axis=2)
+    normed = [rms_norm(layer["norm1"], x) for layer, x in zip(layers, streams, strict=True)]
+    q = jnp.concatenate([project(w, "q", x) for w, x in zip(layers, normed, strict=True)], axis=1)
+    kv = jnp.concatenate([project(w, "kv", x) for w, x in zip(layers, normed, strict=True)], axis=2)
     q = rotate(q, positions) * q.shape[-1] ** -0.5
     k, v = rotate(kv[0][:, :, None], positions)[:, :, 0], kv[1]
     if past is not None:
-        k, v = (jnp.concatenate(pair, axis=1) for pair in zip(past, (k, v)))
+        k, v = (jnp.concatenate(pair, axis=1) for pair in zip(past, (k, v), strict=True))
     logits = jnp.einsum("btnh,bsh->bnts", q, k, preferred_element_type=jnp.float32)
     weights = jax.nn.softmax(jnp.where(mask, logits, -1e30)).astype(v.dtype)
     attended = jnp.einsum("bnts,bsh->btnh", weights, v)
     results, start = [], 0
-    for layer, x in zip(layers, streams):
+    for layer, x in zip(layers, streams, strict=True):
         x = x + project(layer, "out", attended[:, start : start + x.shape[1]])
         gate, up = project(layer, "gate", rms_norm(layer["norm2"], x))
         x = x + project(layer, "down", (jax.nn.gelu(gate) * up)[None])
@@ -199,7 +204,7 @@ def run(config: Config, streams: list, stacks: list, past: Tree, mask: jax.Array
         return block(streams, *layer, mask, positions)
 
     streams, cache = in_turn(config, one, streams, (layers, past))
-    return [rms_norm(norm, x) for norm, x in zip(norms, streams)], cache
+    return [rms_norm(norm, x) for norm, x in zip(norms, streams, strict=True)], cache
 
 
 def in_turn(config: Config, one, carry: Tree, layers: Tree) -> tuple[Tree, Tree]:
@@ -208,7 +213,7 @@ def in_turn(config: Config, one, carry: Tree, layers: Tree) -> tuple[Tree, Tree]
         return jax.lax.scan(one, carry, layers)
     made = []
     for number in range(jax.tree.leaves(layers)[0].shape[0]):
-        carry, each = one(carry, jax.tree.map(lambda x: x[number], layers))
+        carry, each = one(carry, jax.tree.map(itemgetter(number), layers))
         made.append(each)
     return carry, jax.tree.map(lambda *each: jnp.stack(each), *made)
 

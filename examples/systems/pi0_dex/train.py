@@ -2,15 +2,16 @@
 
     python train.py --variant note
 
-Weights and episodes are made up, in the shapes of Pi0. `--variant` says how: `before` as the authors had it, `note` with
-what their note changes, `fixed` with the filter that was meant, weights that are narrow before they come to the card, and
-without a table that nothing reads. `--model base` is the policy without a hand, which trains all of its weights.
+Weights and episodes are made up, in the shapes of Pi0. `--variant` says how: `before` as the authors had it, `note`
+with what their note changes, `fixed` with the filter that was meant, weights that are narrow before they come to the
+card, and without a table that nothing reads. `--model base` is the policy without a hand, which trains all its weights.
 """
 
 import argparse
 import re
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +25,9 @@ parser.add_argument("--scale", choices=["full", "small"], default="full")
 parser.add_argument("--model", choices=["dex", "base"], default="dex")
 parser.add_argument("--batch", type=int, default=1)
 parser.add_argument("--steps", type=int, default=3)
-parser.add_argument("--freeze", choices=["filter", "prefix"], default="filter", help="prefix: language model and images")
+parser.add_argument(
+    "--freeze", choices=["filter", "prefix"], default="filter", help="prefix: language model and images"
+)
 parser.add_argument("--unroll", action="store_true", help="write the layers out instead of a scan")
 
 FROZEN = ("^llm/", "^img/", "^llm_hand/")
@@ -72,7 +75,7 @@ def restore(config: Config, frozen: Tree, cast: bool, key: jax.Array) -> Tree:
     flat, structure = jax.tree.flatten(shapes(config), is_leaf=lambda x: isinstance(x, tuple))
     keys = jax.random.split(key, len(flat))
     dtypes = [jnp.bfloat16 if cast and each else jnp.float32 for each in jax.tree.leaves(frozen)]
-    return jax.tree.unflatten(structure, [draw(*each) for each in zip(flat, dtypes, keys)])
+    return jax.tree.unflatten(structure, [draw(*each) for each in zip(flat, dtypes, keys, strict=True)])
 
 
 def split(params: Tree, frozen: Tree) -> tuple[Tree, Tree]:
@@ -136,7 +139,7 @@ def main() -> None:
     init, train_step = jax.jit(init, donate_argnums=0), jax.jit(train_step, donate_argnums=0)
     key, restore_key = jax.random.split(jax.random.key(0))
     state = init(restore(config, frozen, args.variant == "fixed", restore_key))
-    for _, batch in zip(range(args.steps), episodes(config, args.batch)):
+    for batch in islice(episodes(config, args.batch), args.steps):
         state, info = train_step(state, batch, key)
         print("step", int(state["step"]), "loss", float(info["loss"]), "norm", float(info["grad_norm"]))
 

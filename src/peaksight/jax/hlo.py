@@ -4,8 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from peaksight.jax.source_lines import is_library
-from peaksight.jax.source_lines import is_of_tools
+from peaksight.jax.source_lines import is_library, is_of_tools
 
 _SECTION = re.compile(r"(FileNames|FunctionNames|FileLocations|StackFrames)\b")
 _FILE = re.compile(r'(\d+) "(.*)"')

@@ -14,7 +14,7 @@ _ON_THE_WAY = {"_src", "interpreters", "lax"}
 
 
 def stops_of(closed: ClosedJaxpr) -> tuple[StopFact, ...]:
-    """Each of the user's own lines that stops gradients, with the lines that stop them behind it, if all are stopped."""
+    """Each line of the user's that stops gradients, with the lines that stop them behind it, if all are stopped."""
     jaxpr, _ = partial_eval.dce_jaxpr(closed.jaxpr, [True] * len(closed.out_avals))
     found: dict[str, list[set[str] | None]] = {}
     for place, eqn in enumerate(jaxpr.eqns):

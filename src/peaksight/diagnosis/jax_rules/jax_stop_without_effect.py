@@ -39,9 +39,7 @@ def examine(program: JaxProgram) -> Answer:
             title=f"stop_gradient at {each.at} saves nothing: all that comes of it is stopped again",
             bytes=0,
             evidence=(f"every way from it to what the program returns is stopped at {listed(each.again_at)}",),
-            fixes=(
-                Fix(kind="leave-out-stop", text="Leave it out: the program is the same.", effect=Effect.BITWISE),
-            ),
+            fixes=(Fix(kind="leave-out-stop", text="Leave it out: the program is the same.", effect=Effect.BITWISE),),
             basis=Basis.COUNTERFACTUAL,
             at=each.at,
             without_effect=True,

@@ -13,10 +13,13 @@ from peaksight.records.jax_program import (
     ConstantFact,
     FreezeMention,
     JaxProgram,
+    JobFact,
+    MaskFact,
     PoolFact,
     RematFact,
     RematPolicy,
     ScanFact,
+    StopFact,
     WhatIf,
 )
 from peaksight.units import GIB, MIB
@@ -180,3 +183,26 @@ def test_policies_of_checkpoint():
     assert "no more arithmetic" in finding.fixes[0].text
     assert "33 % more arithmetic" in finding.fixes[1].text
     assert isinstance(look("jax-remat-policy", policies=tuple(policies[2:])), Examined)
+
+
+def test_a_mask_that_selects_nothing():
+    """The bytes are those of the job that was simulated again; one that nothing would be in is no finding."""
+    mask = MaskFact(at="train.py:9", num_leaves=73, num_selected_by_any=45)
+    was, again = JobFact(peak_bytes=9 * GIB, state_bytes=6 * GIB), JobFact(peak_bytes=4 * GIB, state_bytes=GIB)
+    (simulated,) = look("jax-freeze-filter", masks=(replace(mask, was=was, again=again),))
+    (seen,) = look("jax-freeze-filter", masks=(mask,))
+
+    assert (5 * GIB, "train.py:9") == (simulated.bytes, simulated.at)
+    assert "1.00 GiB instead of 6.00 GiB" in simulated.evidence[1]
+    assert "4.00 GiB instead of 9.00 GiB" in simulated.fixes[0].text
+    assert (0, 1) == (seen.bytes, len(seen.evidence))
+    assert isinstance(look("jax-freeze-filter", masks=(replace(mask, num_selected_by_any=0),)), Examined)
+
+
+def test_a_stop_gradient_behind_which_another_stops():
+    """It is without effect; the other one is not."""
+    early, late = StopFact(at="model.py:3", again_at=("model.py:5",)), StopFact(at="model.py:5", again_at=())
+    (finding,) = look("jax-stop-without-effect", stops=(early, late))
+
+    assert ("model.py:3", True, 0) == (finding.at, finding.without_effect, finding.bytes)
+    assert "model.py:5" in look("jax-stop-without-effect", stops=(late,)).why
