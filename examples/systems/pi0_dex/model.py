@@ -58,8 +58,8 @@ class Config:
 
 SMALL = Config(
     language=Expert(64, 128), action=Expert(32, 64), hand=Expert(32, 64, lora=4), layers=4, heads=2, head_dim=16,
-    vocabulary=512, image_size=28, encoder_width=32, encoder_hidden=64, encoder_layers=2, encoder_heads=2, horizon=5,
-    prompt=8,
+    vocabulary=512, image_size=28, encoder_width=32, encoder_hidden=64, encoder_layers=2, encoder_heads=2, horizon=15,
+    prompt=20,
 )  # fmt: skip
 
 
