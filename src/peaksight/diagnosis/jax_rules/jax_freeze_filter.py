@@ -1,10 +1,10 @@
 """# A freeze that freezes nothing
 
 ## What it finds
-A mask over the paths of the parameters that is False for every one of them, where `any` in place of `all` in the
-function that makes it would select some: the script is simulated again with that mask. Without such a mask: the
-file of the training step speaks of freezing, in a filter, a mask or a partition, and yet the step returns every
-parameter changed.
+A mask over the paths of the parameters that is False for every one of them, where `any` in place of `all` in
+the function that makes it would select some: the script is simulated again with that mask. Without such a
+mask: the file of the training step speaks of freezing, in a filter, a mask or a partition, and yet the step
+returns every parameter changed.
 
 ## Why it costs memory
 A filter that matches no path trains everything: each parameter has a gradient, moments of the
@@ -14,7 +14,8 @@ optimizer, and activations that are kept for it, where the owner expects a fract
 ```python
 FROZEN = ("^llm/", "^img/")
 frozen = jax.tree_util.tree_map_with_path(
-    lambda path, _: all(re.search(each, name(path)) for each in FROZEN),  # no path matches both: any() was meant
+    # no path matches both: any() was meant
+    lambda path, _: all(re.search(each, name(path)) for each in FROZEN),
     params,
 )
 ```
@@ -25,8 +26,8 @@ frozen = jax.tree_util.tree_map_with_path(
 
 ## Known misses
 Masks that are made without `jax.tree_util.tree_map_with_path` are seen by their names only, as is freezing
-that the file of the step mentions; freezing that another file decides is not seen, nor a filter that matches some
-parameters but not those that were meant.
+that the file of the step mentions; freezing that another file decides is not seen, nor a filter that matches
+some parameters but not those that were meant.
 """
 
 from peaksight.diagnosis.jax_rule import JaxRule, share

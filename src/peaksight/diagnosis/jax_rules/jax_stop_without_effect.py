@@ -4,8 +4,8 @@
 `jax.lax.stop_gradient` on values of which everything that goes on is stopped again further on.
 
 ## Why it costs memory
-It costs none, and saves none: gradients that are stopped later never come back to here, so that nothing was kept
-for them. Where memory is short, this line is not why, and moving it up frees nothing.
+It costs none, and saves none: gradients that are stopped later never come back to here, so that nothing was
+kept for them. Where memory is short, this line is not why, and moving it up frees nothing.
 
 ## Example
 ```python
