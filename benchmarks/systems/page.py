@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks.systems import pi0_dex
 from benchmarks.systems.cases import CERTIFICATES, MEASURED, PREDICTED, Case, all_cases
 from benchmarks.tables import table
 from peaksight.units import format_bytes
@@ -33,9 +34,13 @@ def main() -> None:
     predicted, certificates, measured = (
         json.loads(path.read_text()) if path.exists() else {} for path in (PREDICTED, CERTIFICATES, MEASURED)
     )
-    cases = [case for case in all_cases() if case.name in predicted]
-    rows = [_row(c, predicted[c.name], measured.get(c.name, {}), certificates.get(c.name, {})) for c in cases]
-    sections = [_section(c, predicted[c.name], measured.get(c.name, {}), certificates.get(c.name, {})) for c in cases]
+    systems = [
+        (case, predicted[case.name], measured.get(case.name, {}), certificates.get(case.name, {}))
+        for case in all_cases()
+        if case.name in predicted
+    ]
+    systems.append(pi0_dex.records())
+    rows, sections = ([render(*system) for system in systems] for render in (_row, _section))
     PAGE.write_text(f"{_INTRODUCTION}\n{table(_HEAD, rows)}\n{''.join(sections)}", encoding="utf-8")
 
 
@@ -76,12 +81,10 @@ def _section(case: Case, predicted: dict, measured: dict, certificates: dict) ->
     """Every run of one system."""
     card = next(iter(predicted.values()))
     limit = format_bytes(card["usable_bytes"])
-    about = (
-        f"Limited to what a {case.card} gives, {limit}. Predicted for an {card['card']}, torch {card['device_rules']}"
-    )
+    about = f"Limited to what a {case.card} gives, {limit}. Predicted for an {card['card']}, {_release(card)}"
     if measured:
         first = next(iter(measured.values()))
-        about += f"; measured on an {first['card']}, torch {first['torch']}, {first['measured_on']}"
+        about += f"; measured on an {first['card']}, {_release(first)}, {first['measured_on']}"
     rows = [_run_row(run, predicted[run], measured.get(run, {})) for run in predicted]
     causes = "".join(f"- {run}: {_causes(predicted[run])}\n" for run in predicted)
     verdicts = "".join(f"- {line}\n" for line in _certified(case, certificates))
@@ -91,12 +94,17 @@ def _section(case: Case, predicted: dict, measured: dict, certificates: dict) ->
     )
 
 
+def _release(facts: dict[str, Any]) -> str:
+    """What was simulated or ran."""
+    return facts.get("release") or f"torch {facts.get('device_rules') or facts['torch']}"
+
+
 def _run_row(run: str, predicted: dict, measured: dict) -> tuple[str, ...]:
     peak, real = predicted["peak"], measured.get("peak", {})
     cells: list[str] = []
     for key in ("allocated_bytes", "reserved_bytes"):
         cells += [format_bytes(peak[key]), *_compared(peak[key], real.get(key))]
-    return run, *cells, _ending(predicted["oom"], measured.get("limited"))
+    return run, *cells, _ending(predicted["oom"], measured.get("limited")) if predicted.get("is_limited", True) else ""
 
 
 def _compared(predicted: int, measured: int | None) -> tuple[str, str]:
@@ -105,7 +113,7 @@ def _compared(predicted: int, measured: int | None) -> tuple[str, str]:
 
 def _ending(oom: dict | None, limited: dict[str, Any] | None) -> str:
     """Where the limited run fails, predicted and measured."""
-    said = f"fails at {oom['at']}, step {oom['step']}" if oom else "trains"
+    said = f"fails at {oom['at'] or oom['phase']}, step {oom['step']}" if oom else "trains"
     if limited is None or "allocated_bytes" not in limited:
         return said
     real = limited["oom"]
