@@ -91,8 +91,8 @@ class _Names(cst.CSTVisitor):
     def _bind(self, target: cst.CSTNode, in_class: bool = False) -> None:
         if isinstance(target, cst.Name):
             (self.attributes if in_class else self.variables).add(target.value)
-            if in_class:
-                self.variables.add(target.value)
+            if in_class:  # a field is an argument too, and keeps its name where its attribute has to
+                (self.kept if target.value in _OF_LIBRARIES else self.variables).add(target.value)
         elif isinstance(target, cst.Attribute) and isinstance(target.value, cst.Name) and target.value.value == "self":
             self.attributes.add(target.attr.value)
         elif isinstance(target, cst.Tuple | cst.List):

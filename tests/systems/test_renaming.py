@@ -15,6 +15,7 @@ OF_THE_TRANSLATOR = (
     "--variant note --checkpointing --scale small --warmup 0 --decode-after 0 --decode-every 1 --steps 2"
 )
 RUNS = {
+    "eeg_bimamba": ("--variant", "note", "--scale", "small", "--steps", "2"),
     "llm_translator": tuple(OF_THE_TRANSLATOR.split()),
     "flan_t5_xl": ("--variant", "before", "--layers", "2", "--batch", "2", "--accumulation", "2", "--steps", "2"),
 }
@@ -29,13 +30,14 @@ SIZES = {"width": 3}
 class Scale:
     width: int
     depth: int = 2
+    chunk: int = 1
 
 class Network(nn.Module):
     def __init__(self, scale, width=4):
         super().__init__()
         self.projected, self.depth = nn.Linear(scale.width, width), scale.depth
     def forward(self, x):
-        return self.twice(x, times=self.depth)
+        return self.twice(x, times=self.depth * Scale(1).chunk)
     def twice(self, x, times):
         return f"{self.projected.weight.shape[0] * times} {[number for number in range(times)]}"
 
