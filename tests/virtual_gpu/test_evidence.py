@@ -217,6 +217,20 @@ def test_modules_and_optimizers():
     assert last.parameter_bytes > MIB // 4
 
 
+def test_parameters_that_no_step_uses():
+    """Those of a module that is not called, and of one that holds it and is passed over; a trained one has none."""
+    with h100(max_steps=2) as gpu, pytest.raises(StopSimulation):
+        whole = nn.ModuleDict({"used": model(), "left": nn.Linear(WIDTH, WIDTH, bias=False).cuda()})
+        optimizer = torch.optim.SGD(whole.parameters())
+        while True:
+            whole["used"](batch()).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    facts = {fact.module: fact.idle_bytes for fact in gpu.witness.modules.facts}
+
+    assert facts == {"Sequential.0": 0, "Sequential.2": 0, "": 4 * WIDTH * WIDTH}
+
+
 class Elsewhere(list):
     """A list whose members come from a file as they are asked for."""
 

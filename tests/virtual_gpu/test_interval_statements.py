@@ -4,10 +4,13 @@ import ast
 import textwrap
 
 import pytest
+import torch
 
 from peaksight.virtual_gpu.evidence.interval_statements import works_before_intervals
 from peaksight.virtual_gpu.unreached.probed_files import ProbedFile
 from peaksight.virtual_gpu.unreached.probes import Hits
+
+from .cards import h100
 
 pytestmark = pytest.mark.torch
 
@@ -76,3 +79,15 @@ def test_a_function_that_only_the_work_calls_has_its_lines():
     assert (fact.inside_first, fact.inside_last) == (2, 3)
     (fact,) = facts_of(source + "\n    entropy(x)")
     assert (fact.inside_first, fact.inside_last) == (0, 0)
+
+
+def test_slices_are_known_by_their_largest_step():
+    """GIVEN slices of one line, THEN an interval that was one all the time is known from another."""
+    with h100() as gpu:
+        rows = torch.ones(8, 4, device="cuda")
+        for step in (1, 2):
+            rows[::step, :2]
+        rows[:4]
+    first, last = gpu.witness.largest_steps.values()
+
+    assert (first, last) == (2, 1)

@@ -60,7 +60,7 @@ class Witness:
         self._devices, self._loop, self._lines = devices, loop, lines
         self._graphs = Graphs(self._birth_of)
         self._holds: dict[int, list[Hold]] = defaultdict(list)
-        self._largest_steps: dict[str, int] = {}
+        self.largest_steps: dict[str, int] = {}
         self._num_moments: Counter[str] = Counter()
 
     def install(self, patches: Patches) -> None:
@@ -74,7 +74,7 @@ class Witness:
 
         def look() -> None:
             self.freezes = freeze_facts(files, self.freezing)
-            self.statements = statement_facts(files, self._largest_steps)
+            self.statements = statement_facts(files, self.largest_steps)
 
         self._try(look)
 
@@ -88,7 +88,7 @@ class Witness:
     def sliced(self, line: str, args: tuple) -> None:
         """A tensor was sliced at `line`, by `args` of one of `SLICES`."""
         step = args[4] if len(args) > 4 else 1
-        self._largest_steps[line] = max(step, self._largest_steps.get(line, 1)) if isinstance(step, int) else 2
+        self.largest_steps[line] = max(step, self.largest_steps.get(line, 1)) if isinstance(step, int) else 2
 
     def step_ends(self) -> None:
         """Every optimizer has stepped."""
