@@ -1,7 +1,9 @@
 """docs/controls.md: every control with its verdict."""
 
+import json
 from collections.abc import Sequence
 from itertools import groupby
+from pathlib import Path
 
 import torch
 
@@ -11,6 +13,7 @@ from benchmarks.tables import table
 
 _HEAD = ("change", "changed command", "verdict", "differs by", "of which rounding", "worst tensor", "smallest caught")
 
+ON_CARD = sorted(Path(__file__).parent.glob("on_card_*.jsonl"))
 _INTRODUCTION = """# Controls
 
 Written by `make controls`: `peaksight verify` on {number} pairs of the training scripts in `tests/scripts/controls`, on
@@ -28,7 +31,23 @@ def render(answers: Sequence[Answer]) -> str:
     right = sum(not answer.mistakes for answer in answers)
     text = _INTRODUCTION.format(number=len(answers), torch=torch.__version__, right=right)
     groups = ((script, list(group)) for script, group in groupby(answers, key=lambda each: _script(each.control)))
-    return text + "".join(f"\n## {script}\n{table(_HEAD, map(_row, group))}\n" for script, group in groups)
+    tables = "".join(f"\n## {script}\n{table(_HEAD, map(_row, group))}\n" for script, group in groups)
+    return text + tables + on_card()
+
+
+def on_card() -> str:
+    """What came of the controls that on_card.py ran on a GPU."""
+    answers = [json.loads(line) for path in ON_CARD for line in path.read_text().splitlines()]
+    if not answers:
+        return ""
+    first, right = answers[0], sum(not answer["mistakes"] for answer in answers)
+    names = ", ".join(sorted(answer["name"] for answer in answers))
+    return f"""
+## On a GPU
+
+{right} of {len(answers)} verdicts are as they have to be on an {first["card"]} with torch {first["torch"]},
+{first["date"]} (`python -m benchmarks.controls.on_card`): {names}.
+"""
 
 
 def _script(control: Control) -> str:
