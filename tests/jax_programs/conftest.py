@@ -1,6 +1,8 @@
 """Tests that need JAX are skipped without it; none of them needs an accelerator."""
 
+import importlib.util
 import os
+from pathlib import Path
 
 import pytest
 
@@ -14,3 +16,15 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "jax_programs" in str(item.path):
             item.add_marker(pytest.mark.jax)
+
+
+@pytest.fixture(scope="session")
+def pi0_like():
+    """The module with the measured programs, without the variable that it sets for a process of its own."""
+    path = Path(__file__).parents[2] / "benchmarks" / "truth" / "jax" / "pi0_like.py"
+    spec = importlib.util.spec_from_file_location("pi0_like", path)
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+        spec.loader.exec_module(module)
+    return module

@@ -1,8 +1,5 @@
 """Real programs, and what the rules find in them."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 
 jax = pytest.importorskip("jax")
@@ -15,7 +12,6 @@ from peaksight.jax.facts import program_of  # noqa: E402
 from peaksight.records.jax_program import Change  # noqa: E402
 
 N = 512
-TRUTH = Path(__file__).parents[2] / "benchmarks" / "truth" / "jax"
 
 
 def matrix(*shape, dtype=jnp.float32):
@@ -30,14 +26,6 @@ def program(fn, *args, **options):
 def causes(fn, *args, **options):
     findings, _ = examine_program(program(fn, *args, **options))
     return {finding.rule: finding for finding in findings}
-
-
-@pytest.fixture(scope="module")
-def pi0_like():
-    spec = importlib.util.spec_from_file_location("pi0_like", TRUTH / "pi0_like.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def pi0_causes(pi0_like, **config):

@@ -1,6 +1,5 @@
 """Liveness against what XLA's own compile on an H200 came to (benchmarks/truth/jax)."""
 
-import importlib.util
 import json
 from pathlib import Path
 
@@ -16,15 +15,6 @@ MEASURED = {row["config"]: row["memory_analysis"] for row in map(json.loads, (TR
 # Unrolled programs are scheduled otherwise than their equations stand.
 UNROLLED = 0.14
 TOLERANCE = 0.05
-
-
-@pytest.fixture(scope="module")
-def pi0_like():
-    """The module with the measured programs."""
-    spec = importlib.util.spec_from_file_location("pi0_like", TRUTH / "pi0_like.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize("config", MEASURED)
