@@ -1,7 +1,7 @@
 """On a machine with a GPU: `python -m benchmarks.controls.on_card FILE [PREFIX...] [--workers N]` runs them there.
 
-Those of plain loops get their tensors on the card by `on_card.py`; Trainer, accelerate and Lightning find it. A line of
-JSON for each, as they come.
+Those of plain loops get their tensors on the card by script_on_card.py; Trainer, accelerate and Lightning find it. A
+line of JSON for each, as they come.
 """
 
 import argparse
@@ -18,6 +18,7 @@ import torch
 from benchmarks.controls.table import Control, controls
 from benchmarks.controls.verdicts import Answer, Verifier
 
+WRAPPER = Path(__file__).with_name("script_on_card.py")
 PLAIN = ("checkpointing.py", "batch_norm.py", "attention.py", "accumulation.py", "contrastive.py", "whitening.py")
 
 
@@ -44,7 +45,7 @@ def _on_card(control: Control) -> Control | None:
     script = control.original.split()[0]
     if script not in PLAIN:
         return None
-    return replace(control, original=f"on_card.py {control.original}", changed=f"on_card.py {control.changed}")
+    return replace(control, original=f"{WRAPPER} {control.original}", changed=f"{WRAPPER} {control.changed}")
 
 
 def _facts(answer: Answer) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`on_card.py SCRIPT ARGS`: a control whose new tensors and generators are on the card by default."""
+"""`script_on_card.py SCRIPT ARGS`: a control whose new tensors and generators are on the card by default."""
 
 import runpy
 import sys
@@ -9,7 +9,8 @@ import torch
 class Generator(torch.Generator):
     """Of the card, unless it is asked for otherwise."""
 
-    def __new__(cls, device="cuda"):
+    def __new__(cls, device: str = "cuda") -> "Generator":
+        """As `torch.Generator` does."""
         return super().__new__(cls, device)
 
 
