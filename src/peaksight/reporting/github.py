@@ -1,17 +1,14 @@
 """The answers of `run`, `fix` and `compare` for GitHub Actions: annotations, and a summary of the job in Markdown."""
 
 from collections.abc import Callable, Iterator
-from functools import cache
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from peaksight.records import Comparison, Report
 from peaksight.records.proposals import FixReport
 from peaksight.records.sweep import SweepReport
 from peaksight.reporting import comparison_sentences, plans, rows, why
+from peaksight.reporting.markdown import markdown_templates
 from peaksight.reporting.sentences import verdict
 from peaksight.reporting.sweeps import sweep_line
-from peaksight.units import format_bytes
 
 # As many of each level as GitHub shows of one step, less the verdict.
 NUM_WARNINGS = 9
@@ -35,7 +32,7 @@ def report_annotations(report: Report, locate: Locate) -> Iterator[str]:
 def report_summary(report: Report) -> str:
     """The verdict, why, and who holds the peak."""
     return (
-        _environment()
+        markdown_templates(_cell)
         .get_template("summary.md")
         .render(
             report=report,
@@ -87,16 +84,6 @@ def _data(text: str) -> str:
 
 def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
-
-
-@cache
-def _environment() -> Environment:
-    loader = PackageLoader("peaksight.reporting")
-    environment = Environment(
-        loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
-    )
-    environment.filters |= {"bytes": format_bytes, "cell": _cell}
-    return environment
 
 
 def _cell(text: str) -> str:

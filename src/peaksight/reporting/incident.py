@@ -1,20 +1,17 @@
 """The post-mortem of a run that does not fit, in Markdown: what people otherwise write by hand."""
 
 import shlex
-from functools import cache
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from peaksight.records import Report
 from peaksight.records.proposals import FixReport
 from peaksight.reporting import rows
+from peaksight.reporting.markdown import markdown_templates
 from peaksight.reporting.plans import place, slow_down
-from peaksight.units import format_bytes
 
 
 def incident_to_markdown(found: FixReport, report: Report) -> str:
     """What `fix` found, with the causes and the budget in `report`, which is of the run as it is."""
-    page = _environment().get_template("incident.md")
+    page = markdown_templates(_cell).get_template("incident.md")
     return page.render(
         found=found,
         findings=[each for each in report.findings or () if not each.without_effect],
@@ -23,16 +20,6 @@ def incident_to_markdown(found: FixReport, report: Report) -> str:
         slow_down=slow_down,
         command=shlex.join(found.argv),
     )
-
-
-@cache
-def _environment() -> Environment:
-    loader = PackageLoader("peaksight.reporting")
-    environment = Environment(
-        loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
-    )
-    environment.filters |= {"bytes": format_bytes, "cell": _cell}
-    return environment
 
 
 def _cell(text: str) -> str:
