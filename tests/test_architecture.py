@@ -12,9 +12,10 @@ import peaksight
 PACKAGE = Path(peaksight.__file__).parent
 
 # What each part may import of peaksight, beside itself; `cli` and `library` are on top.
-FOUNDATION = {"errors", "units", "records"}
+FOUNDATION = {"errors", "extras", "units", "records"}
 BELOW = {
     "errors": set(),
+    "extras": {"errors"},
     "units": set(),
     "records": {"errors", "units"},
     "gpus": FOUNDATION,

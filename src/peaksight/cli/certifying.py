@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from peaksight.cli.output import Output
+from peaksight.extras import check_torch
 from peaksight.records import ScriptCommand
 from peaksight.records.certificate import Certificate
 from peaksight.records.findings import Effect
@@ -25,6 +26,7 @@ def certify_commands(
     output: Output,
 ) -> Certificate:
     """Run both, `changed` under the `changes` of a plan, and compare them; torch is imported here."""
+    check_torch()
     from peaksight.verification.certify import certify
     from peaksight.verification.experiment import Experiment
     from peaksight.verification.runs import record

@@ -21,6 +21,7 @@ from peaksight.cli.simulation_options import SimulationOptions, simulation_optio
 from peaksight.cli.sweeps import Asked, answer_sweep, sweep_options, two_questions
 from peaksight.diagnosis.diagnose import explained_report
 from peaksight.errors import PeaksightError, ScriptError
+from peaksight.extras import NO_DIFF, is_installed
 from peaksight.planning.answer import Question, answer
 from peaksight.planning.outcomes import idle_lines, outcome_of
 from peaksight.planning.situation import Situation
@@ -122,6 +123,8 @@ def fix(
         raise two_questions()
     to, output = Destinations(**options, save=plan, diff=plan.with_suffix(".diff") if plan else None), Output()
     to.check()
+    if not is_installed("libcst"):
+        output.say(NO_DIFF)
     if capsule is not None:
         command, simulation = from_capsule(capsule, words, simulation, is_module=is_module, output=output)
     else:

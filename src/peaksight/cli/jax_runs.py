@@ -1,6 +1,5 @@
 """Runs a script under JAX on a virtual card. torch is not needed."""
 
-import importlib.util
 import os
 import sys
 from collections.abc import Callable
@@ -9,7 +8,7 @@ from dataclasses import replace
 from io import StringIO
 from typing import TYPE_CHECKING
 
-from peaksight.errors import UnsupportedError
+from peaksight.extras import check_jax
 from peaksight.gpus import Room
 from peaksight.records import Capture, ScriptCommand, StepPeak
 from peaksight.virtual_gpu.script import Ending, Scratch, explain, run_script
@@ -35,11 +34,7 @@ def simulate_jax(
     Raises:
         UnsupportedError: JAX is not installed, or the script does what is not simulated.
     """
-    if importlib.util.find_spec("jax") is None:
-        raise UnsupportedError(
-            "Can't simulate a script under JAX: JAX is not installed here. Install peaksight[jax] beside it.",
-            slug="jax-missing",
-        )
+    check_jax()
     with variables(command.environment), variables(_settings(num_gpus).items()), Scratch() as scratch:
         from peaksight.jax.script import Session
 

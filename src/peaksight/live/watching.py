@@ -4,10 +4,10 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from peaksight.errors import UsageError
+from peaksight.extras import is_installed
 from peaksight.gpus import Room
 from peaksight.live.capsule import keep_capsule
 from peaksight.live.expectations import Expectations
@@ -36,6 +36,13 @@ from peaksight.records.plan import Expectation
 from peaksight.records.watched import WatchedProcess
 
 DEFAULT_DIRECTORY = Path("peaksight-watch")
+# What installs a module that something is written with.
+_PACKAGES = {
+    "tensorboard": "'peaksight[live]'",
+    "prometheus_client": "'peaksight[live]'",
+    "wandb": "wandb",
+    "mlflow": "mlflow",
+}
 
 _active: Recorder | None = None
 
@@ -71,10 +78,10 @@ class Watching:
             "prometheus_client": self.prometheus is not None,
         }
         for module, is_wanted in wanted.items():
-            if is_wanted and find_spec(module) is None:
-                name = module.replace("_", "-")
+            if is_wanted and not is_installed(module):
                 raise UsageError(
-                    f"Can't write there: {name} is not installed. Install it, or leave the option out.",
+                    f"Can't write there: {module.replace('_', '-')} is not installed in {sys.prefix}. Leave the option "
+                    f"out, or install it: `pip install {_PACKAGES[module]}`.",
                     slug="watch-not-installed",
                 )
 

@@ -1,6 +1,5 @@
 """Keyword arguments of calls in a script, changed in its text; everything else in it stays, character by character."""
 
-import difflib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
@@ -10,7 +9,6 @@ from libcst.metadata import MetadataWrapper, PositionProvider, QualifiedNameProv
 # From the text of an argument, None where the call has none, to that it gets, None to leave it out.
 Edit = Callable[[str | None], str | None]
 
-_NO_NEWLINE = "\n\\ No newline at end of file\n"
 _NO_SPACE = cst.SimpleWhitespace("")
 
 
@@ -39,15 +37,6 @@ def edited(source: bytes, edit: CallEdit) -> tuple[bytes, list[int]]:
     except (cst.ParserSyntaxError, CannotEditError, UnicodeDecodeError):
         return source, []
     return changed.bytes, editor.lines
-
-
-def unified_diff(before: bytes, after: bytes, name: str) -> str:
-    """From `before` to `after` for the file `name`, as `patch -p1` takes it; empty where they are the same."""
-    if before == after:
-        return ""
-    old, new = (text.decode().splitlines(keepends=True) for text in (before, after))
-    found = difflib.unified_diff(old, new, fromfile=f"a/{name}", tofile=f"b/{name}")
-    return "".join(line if line.endswith("\n") else line + _NO_NEWLINE for line in found)
 
 
 class _Editor(cst.CSTTransformer):

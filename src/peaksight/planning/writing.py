@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from peaksight.extras import is_installed
+from peaksight.planning.diffs import unified_diff
 from peaksight.planning.edit_candidates import words_of
 from peaksight.planning.situation import Situation
 from peaksight.records.plan import Change
@@ -27,7 +29,8 @@ _NAME = re.compile(r"[A-Za-z_][\w.]*")
 def written(situation: Situation, candidate: Candidate) -> tuple[tuple[Written, ...], str]:
     """Each change of `candidate` in words, and a unified diff of the script with those that are arguments of a call.
 
-    The diff is for `patch -p1` in the folder of the script, and empty where no change can be made so.
+    The diff is for `patch -p1` in the folder of the script, and empty where no change can be made so. Without libcst
+    calls are not edited, and statements stay on the line of the original.
     """
     sources = _Sources(Path(situation.command.target))
     found = [_written(sources, change, situation) for change in candidate.changes]
@@ -70,12 +73,16 @@ class _Sources:
 
     def diff(self) -> str:
         """A unified diff of all files."""
-        from peaksight.planning.editing import unified_diff  # few runs need its library
-        from peaksight.planning.unfolding import unfolded
-
-        after = {file: unfolded(self._after[file], lines) for file, lines in self._unfold.items()}
+        after = {file: self._unfolded(file, lines) for file, lines in self._unfold.items()}
         files = ((file, before, after.get(file, self._after[file])) for file, before in self._before.items())
         return "".join(unified_diff(before, changed, file) for file, before, changed in files)
+
+    def _unfolded(self, file: str, lines: list[int]) -> bytes:
+        if not is_installed("libcst"):
+            return self._after[file]
+        from peaksight.planning.unfolding import unfolded
+
+        return unfolded(self._after[file], lines)
 
 
 def _written(sources: _Sources, change: Change, situation: Situation) -> Written:
@@ -83,7 +90,7 @@ def _written(sources: _Sources, change: Change, situation: Situation) -> Written
         statement = SourceEdit(**change.parameters)
         sources.edit_statement(statement)
         return Written(kind=change.kind, words=WORDS[change.kind](change.parameters), at=statement.at, in_diff=True)
-    edit = _edit_of(change, situation)
+    edit = _edit_of(change, situation) if is_installed("libcst") else None
     lines = sources.edit_calls(edit) if edit else []
     at = ", ".join(f"{sources.script.name}:{line}" for line in lines)
     return Written(kind=change.kind, words=WORDS[change.kind](change.parameters), at=at, in_diff=bool(lines))

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from peaksight.extras import check_torch
 from peaksight.virtual_gpu.elsewhere import simulate_elsewhere
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ __all__ = ["simulate", "simulate_elsewhere"]
 def __getattr__(name: str) -> Any:
     """Load `simulate`, and torch with it, when it is asked for: `script/` does without."""
     if name == "simulate":
+        check_torch()
         from peaksight.virtual_gpu.simulation import simulate
 
         return simulate

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from tempfile import TemporaryFile
 from typing import IO, Any
 
+from peaksight.extras import check_torch
 from peaksight.gpus import Room
 from peaksight.records import Capture, ScriptCommand, StepPeak
 from peaksight.virtual_gpu.garbage import collect_rarely
@@ -26,7 +27,11 @@ def simulate_elsewhere(
 
     What it says on stderr is passed on if the script fails there. Returns None where the process ended without
     captures.
+
+    Raises:
+        UnsupportedError: torch is not installed.
     """
+    check_torch()
     with TemporaryFile() as errors:
         process = subprocess.Popen(_python_command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
         with process, _interrupts_left_to_it():

@@ -5,7 +5,8 @@ import subprocess
 import pytest
 
 from peaksight.overlays.apply import OVERLAYS
-from peaksight.planning.editing import CallEdit, CannotEditError, edited, unified_diff
+from peaksight.planning.diffs import unified_diff
+from peaksight.planning.editing import CallEdit, CannotEditError, edited
 from peaksight.planning.writing import WORDS
 
 FUSED = CallEdit(names={"torch.optim.AdamW"}, arguments={"foreach": lambda given: None, "fused": lambda given: "True"})

@@ -1,5 +1,6 @@
 """How the changes of a plan are written into the script."""
 
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -54,3 +55,14 @@ def test_what_is_no_argument_of_a_call(tmp_path):
     assert "where the 9 modules Net.h.0 to Net.h.8 are called" in told[0].words
     assert told[1].words == "the script's arguments: --batch 4"
     assert diff == ""
+
+
+def test_without_the_library_that_edits_calls(monkeypatch, tmp_path):
+    """Words, and no diff."""
+    monkeypatch.setitem(sys.modules, "libcst", None)
+    change = Change(kind="training-arguments", parameters={"parts": 4})
+
+    (told,), diff = written_for(tmp_path, SCRIPT.format("8"), change)
+
+    assert (told.at, told.in_diff, diff) == ("", False, "")
+    assert "divided by 4" in told.words
