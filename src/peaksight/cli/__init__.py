@@ -7,37 +7,26 @@ from collections.abc import Sequence
 import click
 
 from peaksight import __version__
-from peaksight.cli.compare import compare
-from peaksight.cli.explain import explain
-from peaksight.cli.fix import fix
-from peaksight.cli.gpus import gpus
-from peaksight.cli.planned import planned
-from peaksight.cli.read import read
-from peaksight.cli.replay import replay
-from peaksight.cli.report import report
-from peaksight.cli.run import run
-from peaksight.cli.verify import verify
-from peaksight.cli.watch import watch
+from peaksight.cli.lazily import LazyCommands
 from peaksight.errors import PeaksightError
 
 NO_ANSWER = 2
+COMMANDS = LazyCommands(
+    "run", "fix", "compare", "verify", "read", "watch", "report", "explain", "replay", "gpus", "planned"
+)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="peaksight")
 def peaksight() -> None:
     """See the memory peak of a PyTorch training run before the GPU does."""
-
-
-for command in (run, fix, compare, verify, read, watch, report, explain, replay, gpus, planned):
-    peaksight.add_command(command)
 
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command line `args` (default: this process's) and return the exit code; never raises."""
     words = list(sys.argv[1:] if args is None else args)
     if words[:1] == ["--plan"]:
-        words = [planned.name or "", *words]
+        words = ["planned", *words]
     try:
         return peaksight.main(words, prog_name="peaksight", standalone_mode=False) or 0
     except PeaksightError as error:
