@@ -17,6 +17,8 @@ JAX_COMPILER := jax-cuda13-plugin==0.10.2 jax-cuda13-pjrt==0.10.2
 # The tools of `make peers`, beside MemTracker, which torch has.
 PEERS := torch-preflight==0.5.0 torch-kitsune==0.7.0 alloc==0.0.16
 
+ECHARTS := src/peaksight/reporting/pages/assets/echarts
+
 export HF_HUB_OFFLINE := 1
 export OMP_NUM_THREADS ?= 1
 
@@ -113,6 +115,14 @@ golden: .venv/dev  ## Take the reports as printed today for tests/golden; read t
 	-$(BIN)/pytest --quiet tests/unit/reporting
 	test ! -d tests/actual || mv tests/actual/* tests/golden/
 	git diff --stat tests/golden
+
+.PHONY: echarts
+echarts:  ## Build the charts of pages anew, of the release in tools/echarts; needs npm
+	cd tools/echarts && npm ci --ignore-scripts --no-audit --no-fund && npm run build
+	cp tools/echarts/node_modules/echarts/LICENSE tools/echarts/node_modules/echarts/NOTICE tools/echarts/node_modules/echarts/licenses/LICENSE-d3 $(ECHARTS)
+	cp tools/echarts/node_modules/zrender/LICENSE $(ECHARTS)/LICENSE-zrender
+	cp tools/echarts/node_modules/tslib/LICENSE.txt $(ECHARTS)/LICENSE-tslib
+	rm -r tools/echarts/node_modules
 
 .PHONY: clean
 clean:  ## Remove the environments and what the tools left behind

@@ -1,0 +1,69 @@
+// The live set as a tree: what the treemap draws and the table beside it lists.
+
+const OUTSIDE = { module: "(outside any module)", source: "(outside the script)", op: "(no operator)" };
+const MOST_CHILDREN = 60;
+
+/** The names from the root to a row, in each order; the last one tells the row itself. */
+const VIEWS = {
+  module: (row) => [...modulePath(row.module), lineOf(row), leafOf(row)],
+  line: (row) => [lineOf(row), ...modulePath(row.module), leafOf(row)],
+  category: (row) => [wordsOf(row.category), ...modulePath(row.module), lineOf(row), leafOf(row)],
+  op: (row) => [row.op || OUTSIDE.op, ...modulePath(row.module), lineOf(row), row.tensor || wordsOf(row.category)],
+};
+
+const lineOf = (row) => row.source || OUTSIDE.source;
+const modulePath = (module) => (module ? module.split(".") : [OUTSIDE.module]);
+const leafOf = (row) => [row.tensor || wordsOf(row.category), row.op].filter(Boolean).join(" by ");
+
+/** The tree of `rows` in the order of `view`: nodes have name, bytes, children, and rows at the leaves. */
+function treeOf(rows, view) {
+  const root = newNode("all");
+  for (const row of rows) {
+    let node = root;
+    for (const name of VIEWS[view](row)) {
+      if (!node.byName.has(name)) node.byName.set(name, newNode(name));
+      node = node.byName.get(name);
+    }
+    node.rows.push(row);
+  }
+  return finished(root);
+}
+
+const newNode = (name) => ({ name, byName: new Map(), rows: [], children: [], bytes: 0, categories: new Map() });
+
+/** Sums from the leaves up, a chain of only children as one node, children by size, the smallest as one. */
+function finished(node, isRoot = true) {
+  node.children = [...node.byName.values()].map((child) => finished(child, false));
+  node.children.sort((a, b) => b.bytes - a.bytes);
+  node.bytes = sumOf(node.rows) + sumOf(node.children);
+  for (const row of node.rows) addTo(node.categories, row.category, row.bytes);
+  for (const child of node.children) for (const [name, bytes] of child.categories) addTo(node.categories, name, bytes);
+  if (!isRoot && node.children.length === 1 && node.rows.length === 0) return joined(node, node.children[0]);
+  if (node.children.length > MOST_CHILDREN) node.children = withOthers(node.children);
+  return node;
+}
+
+/** `transformer` over nothing but `h` is `transformer.h`; a line stays apart from the module. */
+function joined(node, child) {
+  const isModule = /^[\w]+$/.test(child.name.split(".")[0]) && !child.name.includes(":") && child.children.length > 0;
+  return isModule && !node.name.startsWith("(") ? { ...child, name: `${node.name}.${child.name}` } : node;
+}
+
+/** The largest children, and one that stands for the rest. */
+function withOthers(children) {
+  const rest = children.slice(MOST_CHILDREN - 1);
+  const others = newNode(`${rest.length.toLocaleString("en")} others`);
+  others.rows = rest.flatMap(rowsOf);
+  others.bytes = sumOf(rest);
+  for (const child of rest) for (const [name, bytes] of child.categories) addTo(others.categories, name, bytes);
+  return [...children.slice(0, MOST_CHILDREN - 1), others];
+}
+
+/** All rows in and below `node`. */
+const rowsOf = (node) => [...node.rows, ...node.children.flatMap(rowsOf)];
+
+const sumOf = (parts) => parts.reduce((sum, part) => sum + part.bytes, 0);
+const addTo = (sums, name, bytes) => sums.set(name, (sums.get(name) ?? 0) + bytes);
+
+/** The category that holds most of `node`. */
+const mainCategory = (node) => [...node.categories].reduce((most, each) => (each[1] > most[1] ? each : most), ["other", -1])[0];

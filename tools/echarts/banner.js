@@ -1,0 +1,1 @@
+/* Apache ECharts 6.1.0, Copyright 2017-2026 The Apache Software Foundation, Apache-2.0; zrender 6.1.0, Copyright 2017 Baidu Inc., BSD-3-Clause; tslib, Copyright Microsoft Corporation, 0BSD. Licences: https://github.com/apache/echarts and https://github.com/ecomfe/zrender */
