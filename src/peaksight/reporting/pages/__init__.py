@@ -10,7 +10,7 @@ How a page is put together:
 - Text, tables and findings are rendered here, so that the page can be read and printed without scripts.
 - `frame` sets in the JSON byte for byte as `--json` prints it, compressed (gzip, base64): a page of a long run
   stays small, and no text of a script can end the element. The scripts of `assets` read it (`data.js`) and draw.
-- `assets` are small files of plain JavaScript, joined in the order of `assets.SCRIPTS`, and CSS. The Content Security
+- `assets` are small files of plain JavaScript, joined in the order of `assets.REPORT`, and CSS. The Content Security
   Policy lets run what has their hashes and nothing else.
 - `palette` is the one home of the colours of categories: custom properties of CSS, which the scripts ask for.
 """

@@ -11,8 +11,12 @@ from peaksight.reporting.pages.palette import palette_css
 STYLES = ("base.css", "parts.css", "charts.css", "print.css")
 # In the order in which they are joined: what a file uses at its top level comes before it.
 FRAME = ("dom.js", "format.js", "data.js", "theme.js")
-REPORT = (*FRAME, "timeline_option.js", "instant.js", "timeline.js", "tree.js", "treemap_option.js", "treemap.js")
-REPORT = (*REPORT, "search.js", "findings.js", "report.js")
+REPORT = (
+    *FRAME,
+    *("timeline_option.js", "instant.js", "timeline.js"),
+    *("tree.js", "treemap_option.js", "treemap.js", "search.js", "findings.js"),
+    "report.js",
+)
 
 
 @cache
