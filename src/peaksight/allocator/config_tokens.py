@@ -27,7 +27,7 @@ class ConfigTokens:
 
     def __init__(self, text: str) -> None:
         """Start before the first token of `text`; white space does not count."""
-        self._tokens = _TOKEN.findall(_SPACE.sub("", text))
+        self._tokens: list[str] = _TOKEN.findall(_SPACE.sub("", text))
         self._position = 0
 
     def __bool__(self) -> bool:

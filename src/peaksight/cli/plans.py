@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,7 +15,7 @@ from peaksight.records.plan_file import check_script, read_plan
 PLAN_FILE = click.Path(dir_okay=False, resolve_path=True, path_type=Path)
 
 
-def plan_option(command: Callable) -> Callable:
+def plan_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the option `--plan`."""
     return click.option("--plan", type=PLAN_FILE, metavar="FILE", help="Apply the plan that `fix --apply` wrote.")(
         command

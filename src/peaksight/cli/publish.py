@@ -69,14 +69,14 @@ class Destinations:
                 )
 
 
-def destination_options(command: Callable) -> Callable:
+def destination_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options of `Destinations` that write a report."""
     for add_option in (_FORCE, _HTML, _JSON_OPTION):
         command = add_option(command)
     return command
 
 
-def json_options(command: Callable) -> Callable:
+def json_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options of `Destinations` that write JSON only."""
     for add_option in (_FORCE, _JSON_OPTION):
         command = add_option(command)

@@ -16,7 +16,7 @@ MAX_GPUS = 16
 _DEFAULT_CARD = "h100-80gb"
 
 
-class _Ranks(click.ParamType):
+class _Ranks(click.ParamType[Any]):
     """`0`, `0,3` or `all`."""
 
     name = "rank"
@@ -106,7 +106,7 @@ class SimulationOptions:
         return room_on(self.card, others_bytes=self.reserved_by_others)
 
 
-def simulation_options(command: Callable) -> Callable:
+def simulation_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options of `SimulationOptions`."""
     for add_option in reversed(_OPTIONS):
         command = add_option(command)

@@ -7,7 +7,7 @@ import click
 from peaksight.units import parse_bytes
 
 
-class Size(click.ParamType):
+class Size(click.ParamType[Any]):
     """A size in bytes, written with or without a unit."""
 
     name = "size"

@@ -31,7 +31,7 @@ _OPTIONS = (
 )
 
 
-def sweep_options(command: Callable) -> Callable:
+def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options of `Asked`."""
     for add_option in reversed(_OPTIONS):
         command = add_option(command)

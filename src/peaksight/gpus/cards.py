@@ -4,6 +4,7 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 # CUDA C++ Programming Guide, technical specifications per compute capability; every other one holds 2048.
 _FEWER_THREADS = {(7, 5): 1024, (8, 6): 1536, (8, 7): 1536, (8, 9): 1536, (12, 0): 1536, (12, 1): 1536}
@@ -83,11 +84,12 @@ def known_cards() -> tuple[Card, ...]:
     return tuple(_card(name, facts) for name, facts in read_table("cards.toml").items())
 
 
-def _card(name: str, facts: dict) -> Card:
-    pairs = {key: tuple(facts[key]) for key in ("capability", "aliases") if key in facts}
-    return Card(**{**facts, **pairs, "name": name})
+def _card(name: str, facts: dict[str, Any]) -> Card:
+    pairs: dict[str, Any] = {key: tuple(facts[key]) for key in ("capability", "aliases") if key in facts}
+    about: dict[str, Any] = {**facts, **pairs, "name": name}
+    return Card(**about)
 
 
-def read_table(name: str) -> dict[str, dict]:
+def read_table(name: str) -> dict[str, dict[str, Any]]:
     """The sections of the TOML file `name` beside this module."""
     return tomllib.loads((files("peaksight.gpus") / name).read_text(encoding="utf-8"))

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 from peaksight.gpus.cards import Card, known_cards, read_table
 
@@ -14,7 +15,7 @@ def known_slices() -> tuple[Card, ...]:
     return tuple(part for name, table in read_table("mig.toml").items() for part in _slices(cards, name, table))
 
 
-def _slices(cards: dict[str, Card], name: str, table: dict) -> Iterator[Card]:
+def _slices(cards: dict[str, Card], name: str, table: dict[str, Any]) -> Iterator[Card]:
     """The slices of the card `name`; those of the cards it stands for go by their names too."""
     also = [cards[other] for other in table.get("also_of", ())]
     for profile, facts in table["profiles"].items():

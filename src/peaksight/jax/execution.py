@@ -14,9 +14,10 @@ from peaksight.gpus import Card
 from peaksight.jax.compiling import Call, NoCompiler, compile_for
 from peaksight.jax.dump import Buffer, CompiledProgram
 from peaksight.jax.ledger import Entry, Ledger, What
-from peaksight.jax.liveness import Kind, liveness
+from peaksight.jax.liveness import liveness
 from peaksight.jax.roles import roles_of
 from peaksight.records import Role
+from peaksight.records.jax_program import Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

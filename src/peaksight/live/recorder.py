@@ -37,7 +37,7 @@ def _harmless(method: "Callable[Concatenate[Recorder, P], None]") -> "Callable[C
     """`method`, which does nothing in a process that the script forked, and whose failure ends the recording only."""
 
     @wraps(method)
-    def harmless(self: "Recorder", *args: P.args, **kwargs: P.kwargs) -> None:
+    def harmless(self: "Recorder", /, *args: P.args, **kwargs: P.kwargs) -> None:
         if not self.is_on:
             return
         try:

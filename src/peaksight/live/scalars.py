@@ -125,7 +125,7 @@ def follow_scalars(patches: Patches, hear: Hear) -> None:
     change_modules(patches, dict.fromkeys(_PLACES, change))
 
 
-def _values(values_of: ValuesOf, args: tuple, kwargs: dict) -> list[tuple[str, Any]]:
+def _values(values_of: ValuesOf, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
     """None of a call that is not as the library wants it: the library itself says so."""
     try:
         return list(values_of(*args, **kwargs).items())

@@ -68,7 +68,8 @@ class CudaStatistics:
 
     def free_bytes(self, device: int) -> int:
         """Of a card in use, as the driver says."""
-        return _cuda().mem_get_info(device)[0]
+        free: int = _cuda().mem_get_info(device)[0]
+        return free
 
     def card(self, device: int) -> WatchedCard:
         """Which one it is."""
@@ -119,7 +120,7 @@ class _Peaks:
         self._read, self._reset = read, reset
 
     def is_used(self, device: int) -> bool:
-        return self._read(device)["reserved_bytes"]["all"]["peak"] > 0
+        return bool(self._read(device)["reserved_bytes"]["all"]["peak"])
 
     def of_step(self, device: int) -> Figures:
         """Its figures; the next step begins."""

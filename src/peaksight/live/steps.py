@@ -18,7 +18,7 @@ def follow_steps(patches: Patches, on_optimizer: Callable[[Any], None], on_step:
     """
     passes = Passes()
 
-    def stepped(optimizer: Any, args: tuple, kwargs: dict) -> None:
+    def stepped(optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         on_optimizer(optimizer)
         if passes.ended_by(optimizer):
             on_step()

@@ -54,7 +54,7 @@ def once_initialized(call: Callable[[], None]) -> None:
 
 def replace_recording(patches: Patches, on_call: Callable[[], None]) -> Callable[..., Any] | None:
     """Have `on_call` hear of it when the script calls `_record_memory_history`; returns that function, if there is."""
-    record = getattr(torch.cuda.memory, "_record_memory_history", None)
+    record: Callable[..., Any] | None = getattr(torch.cuda.memory, "_record_memory_history", None)
     if record is None:
         return None
 

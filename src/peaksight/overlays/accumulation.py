@@ -88,7 +88,7 @@ def apply_to_lightning(patches: Patches, note: Callable[[], None], *, parts: int
     change_modules(patches, dict.fromkeys(names, change))
 
 
-def _every_batch_has(loader: DataLoader, parts: int) -> bool:
+def _every_batch_has(loader: DataLoader[Any], parts: int) -> bool:
     """Whether even the last batch of `loader` has as many samples."""
     if not parts_of_batches.can_split(loader):
         return False

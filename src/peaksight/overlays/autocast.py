@@ -55,7 +55,7 @@ def apply(patches: Patches, note: Callable[[], None], *, dtype: str = "bfloat16"
         _change_loss(patches, name, autocast)
 
 
-def _change_loss(patches: Patches, name: str, autocast: Callable[[str], AbstractContextManager]) -> None:
+def _change_loss(patches: Patches, name: str, autocast: Callable[[str], AbstractContextManager[Any]]) -> None:
     loss = getattr(functional, name)
 
     @functools.wraps(loss)
@@ -66,7 +66,7 @@ def _change_loss(patches: Patches, name: str, autocast: Callable[[str], Abstract
     patches.set_wherever_imported(name, called, of=functional, also_as=name)
 
 
-def _device_of(module: nn.Module, args: tuple) -> str:
+def _device_of(module: nn.Module, args: tuple[Any, ...]) -> str:
     """Where its first parameter or argument is, empty if there is none."""
     tensor = next(module.parameters(), next((each for each in args if isinstance(each, torch.Tensor)), None))
     return "" if tensor is None else tensor.device.type

@@ -24,7 +24,7 @@ GROUPS: dict[str, tuple[Any, ...]] = {
     "convolutions": (_aten.convolution.default, _aten.cudnn_convolution.default),
 }
 
-Contexts = tuple[AbstractContextManager, AbstractContextManager]
+Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
 
 
 def policy_saving(groups: Iterable[str]) -> Callable[[], Contexts]:
@@ -35,5 +35,5 @@ def policy_saving(groups: Iterable[str]) -> Callable[[], Contexts]:
     return partial(create_selective_checkpoint_contexts, partial(_policy, kept))
 
 
-def _policy(kept: frozenset, context: Any, operator: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
+def _policy(kept: frozenset[Any], context: Any, operator: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
     return CheckpointPolicy.MUST_SAVE if operator in kept else CheckpointPolicy.PREFER_RECOMPUTE

@@ -59,7 +59,7 @@ def _checkpoint_class(patches: Patches, cls: type[nn.Module]) -> None:
     patches.set(cls, "forward", checkpointed)
 
 
-def _forward_with_own_cache(forward: Callable, module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+def _forward_with_own_cache(forward: Callable[..., Any], module: nn.Module, *args: Any, **kwargs: Any) -> Any:
     """`forward` with a copy of a cache of keys and values: to the script's own they would be added twice."""
     bound = inspect.signature(forward).bind(module, *args, **kwargs)
     for name in bound.arguments.keys() & _CACHES:
@@ -81,7 +81,7 @@ def _copied(cache: Any) -> Any:
     return new
 
 
-Contexts = tuple[AbstractContextManager, AbstractContextManager]
+Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
 
 
 def _contexts(module: nn.Module, policy: Callable[[], Contexts]) -> Contexts:
@@ -92,7 +92,7 @@ def _contexts(module: nn.Module, policy: Callable[[], Contexts]) -> Contexts:
 
 
 @contextmanager
-def _both(first: AbstractContextManager, second: AbstractContextManager) -> Iterator[None]:
+def _both(first: AbstractContextManager[Any], second: AbstractContextManager[Any]) -> Iterator[None]:
     with first, second:
         yield
 

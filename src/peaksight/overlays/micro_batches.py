@@ -63,7 +63,7 @@ class _Window:
         return self.part is None or self.part.is_last
 
 
-def _scaled(run: Callable, window: _Window) -> Callable:
+def _scaled(run: Callable[..., Any], window: _Window) -> Callable[..., Any]:
     """A backward pass from outside of any other one, whose roots count for the share of the part."""
 
     @functools.wraps(run)
@@ -82,7 +82,7 @@ def _scaled(run: Callable, window: _Window) -> Callable:
     return backward
 
 
-def _shares(roots: tuple[torch.Tensor, ...], gradients: tuple, share: float) -> tuple:
+def _shares(roots: tuple[torch.Tensor, ...], gradients: tuple[Any, ...], share: float) -> tuple[Any, ...]:
     """Each gradient times `share`; an implicit one, which only a scalar has, is `share` itself."""
     return tuple(
         torch.full_like(root, share) if gradient is None and root.numel() == 1 else gradient and gradient * share
@@ -90,7 +90,7 @@ def _shares(roots: tuple[torch.Tensor, ...], gradients: tuple, share: float) -> 
     )
 
 
-def _gated(method: Callable, window: _Window, *, ends: bool = False) -> Callable:
+def _gated(method: Callable[..., Any], window: _Window, *, ends: bool = False) -> Callable[..., Any]:
     """`method`, which does nothing until the last part; with `ends`, it uses the gradients up."""
 
     @functools.wraps(method)
@@ -115,7 +115,7 @@ def _gate_optimizers(patches: Patches, window: _Window) -> None:
         patches.set(owner, "zero_grad", _unless_open(vars(owner)["zero_grad"], window))
 
 
-def _unless_open(zero_grad: Callable, window: _Window) -> Callable:
+def _unless_open(zero_grad: Callable[..., Any], window: _Window) -> Callable[..., Any]:
     @functools.wraps(zero_grad)
     def zero(*args: Any, **kwargs: Any) -> None:
         if not window.is_open:
@@ -137,7 +137,7 @@ def _subclasses(cls: type) -> Iterator[type]:
         yield from _subclasses(each)
 
 
-def _clipping(clip: Callable, window: _Window) -> Callable:
+def _clipping(clip: Callable[..., Any], window: _Window) -> Callable[..., Any]:
     """What the script may print is then the norm of the gradients so far."""
 
     @functools.wraps(clip)

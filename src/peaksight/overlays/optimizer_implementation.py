@@ -34,7 +34,7 @@ def _optimizers() -> Iterator[type]:
             yield cls
 
 
-def _with(make: Callable, wanted: dict[str, bool], note: Callable[[], None]) -> Callable:
+def _with(make: Callable[..., Any], wanted: dict[str, bool], note: Callable[[], None]) -> Callable[..., Any]:
     signature = inspect.signature(make)
 
     @functools.wraps(make)

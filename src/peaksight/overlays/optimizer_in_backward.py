@@ -48,7 +48,7 @@ def _refused(name: str) -> Callable[..., Any]:
     return refuse
 
 
-def _without_scale(step: Callable) -> Callable[..., Any]:
+def _without_scale(step: Callable[..., Any]) -> Callable[..., Any]:
     """The step of a scaler that is not enabled is that of the optimizer."""
     refuse = _refused("GradScaler.step")
 

@@ -54,17 +54,17 @@ def evenly(samples: Sequence[Any], parts: int) -> list[list[Any]]:
     return [list(samples[start : start + size]) for start, size in zip(starts, sizes, strict=True) if size]
 
 
-def can_split(loader: DataLoader) -> bool:
+def can_split(loader: DataLoader[Any]) -> bool:
     """Whether `loader` collates batches of a dataset with indices."""
     return loader.batch_sampler is not None and not isinstance(loader.dataset, IterableDataset)
 
 
-def split(loader: DataLoader, parts: int, *, counts_parts: bool = False) -> None:
+def split(loader: DataLoader[Any], parts: int, *, counts_parts: bool = False) -> None:
     """Let `loader`, which `can_split`, give its batches in parts while `install` is in force."""
     vars(loader)[_SPLIT] = SplitSampler(loader.batch_sampler, parts, counts_parts=counts_parts)
 
 
-def parts_per_batch(loader: DataLoader) -> int:
+def parts_per_batch(loader: DataLoader[Any]) -> int:
     """In how many parts `loader` gives each batch that its length counts."""
     sampler = vars(loader).get(_SPLIT)
     return 1 if sampler is None or sampler._counts_parts else sampler._parts
@@ -72,11 +72,11 @@ def parts_per_batch(loader: DataLoader) -> int:
 
 def split_numbered(patches: Patches, parts: int, loaders: Collection[int]) -> None:
     """Split those DataLoaders which are the first, second, ... (0, 1, ...) that are read, until `patches` is left."""
-    numbers: WeakKeyDictionary[DataLoader, int] = WeakKeyDictionary()
+    numbers: WeakKeyDictionary[DataLoader[Any], int] = WeakKeyDictionary()
     numbering = count()
     read = DataLoader.__iter__
 
-    def read_numbered(loader: DataLoader) -> Iterator[Any]:
+    def read_numbered(loader: DataLoader[Any]) -> Iterator[Any]:
         if loader not in numbers:
             numbers[loader] = next(numbering)
             if numbers[loader] in loaders and can_split(loader):
@@ -94,10 +94,10 @@ def install(patches: Patches, on_part: Callable[[Part | None], None]) -> None:
     unsplit = vars(DataLoader)["_index_sampler"]
     read = DataLoader.__iter__
 
-    def sampler_of(loader: DataLoader) -> Any:
+    def sampler_of(loader: DataLoader[Any]) -> Any:
         return vars(loader).get(_SPLIT) or unsplit.__get__(loader)
 
-    def read_parts(loader: DataLoader) -> Iterator[Any]:
+    def read_parts(loader: DataLoader[Any]) -> Iterator[Any]:
         iterator = read(loader)
         sampler = vars(loader).get(_SPLIT)
         return iterator if sampler is None else _followed(iterator, sampler, on_part)

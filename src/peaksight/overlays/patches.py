@@ -28,7 +28,7 @@ class Patches(ExitStack):
                 if getattr(module, "__dict__", {}).get(as_name) is before:
                     self.set(module, as_name, value)
 
-    def set_kernels(self, dispatch_key: str, kernels: Mapping[str, Callable]) -> None:
+    def set_kernels(self, dispatch_key: str, kernels: Mapping[str, Callable[..., Any]]) -> None:
         """Replace the kernels of operators of aten, by name, for `dispatch_key`."""
         import torch  # a run under JAX does without
 

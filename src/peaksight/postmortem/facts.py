@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from peaksight.records import Clue, Fact
 
@@ -128,7 +129,7 @@ def _clue_patterns() -> list[tuple[str, re.Pattern[str]]]:
     ]
 
 
-def _table(name: str) -> dict[str, dict]:
+def _table(name: str) -> dict[str, dict[str, Any]]:
     return tomllib.loads((files("peaksight.postmortem") / name).read_text(encoding="utf-8"))
 
 

@@ -42,7 +42,7 @@ def from_columns(row: type[T], columns: dict[str, msgspec.Raw]) -> list[T]:
     return [row(**dict(zip(hints, cells, strict=True))) for cells in zip(*values, strict=True)]
 
 
-def _intern(column: Iterable[Any]) -> Interned:
+def _intern(column: Iterable[Any]) -> Interned[Any]:
     places: dict[Any, int] = {}
     rows = [places.setdefault(value, len(places)) for value in column]
     return Interned(values=list(places), rows=rows)

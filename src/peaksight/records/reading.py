@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from peaksight.records.capture import Phase
+from peaksight.records.phases import Phase
 
 
 class Memory(StrEnum):

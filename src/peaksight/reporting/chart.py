@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 from xml.etree import ElementTree
 
 import pygal  # type: ignore[import-untyped]
@@ -49,16 +50,16 @@ def _bars(bars: list[tuple[str, int, int]], usable_bytes: int | None, title: str
     return _inline(ElementTree.fromstring(chart.render(is_unicode=True)), title)
 
 
-def _limit(usable_bytes: int | None) -> list[dict]:
+def _limit(usable_bytes: int | None) -> list[dict[str, Any]]:
     return [] if usable_bytes is None else [_tick(usable_bytes, f"usable {format_bytes(usable_bytes)}")]
 
 
-def _bar(height_bytes: int, num_bytes: int, what: str) -> dict:
+def _bar(height_bytes: int, num_bytes: int, what: str) -> dict[str, Any]:
     """A part of a bar that says `num_bytes`, which it reaches up to."""
     return {"value": height_bytes, "formatter": lambda _: f"{what} {format_bytes(num_bytes)}"}
 
 
-def _ticks(top_bytes: int, usable_bytes: int | None) -> Iterator[dict]:
+def _ticks(top_bytes: int, usable_bytes: int | None) -> Iterator[dict[str, Any]]:
     """Round sizes up to the top, but none where the line of the usable memory has its label."""
     distance = 1 << (max(top_bytes // _NUM_TICKS, 1) - 1).bit_length()
     for size in range(0, top_bytes + 1, distance):
@@ -66,7 +67,7 @@ def _ticks(top_bytes: int, usable_bytes: int | None) -> Iterator[dict]:
             yield _tick(size, format_bytes(size))
 
 
-def _tick(num_bytes: int, label: str) -> dict:
+def _tick(num_bytes: int, label: str) -> dict[str, Any]:
     return {"value": num_bytes, "label": label}
 
 

@@ -54,7 +54,7 @@ def fold_layers(module: str) -> str:
 
 def _merge(holders: Iterable[Holder], shared: Callable[[Holder], dict[str, Any]]) -> list[Row]:
     """One row for all holders that agree in what `shared` tells, largest first."""
-    groups: dict[tuple, list[Holder]] = defaultdict(list)
+    groups: dict[tuple[Any, ...], list[Holder]] = defaultdict(list)
     for holder in holders:
         groups[tuple(shared(holder).items())].append(holder)
     rows = [_row(dict(facts), group) for facts, group in groups.items()]

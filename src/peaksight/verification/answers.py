@@ -1,5 +1,7 @@
 """When there is no answer: runs that trained nothing, that do not repeat themselves, or that are one and the same."""
 
+from typing import Any
+
 from peaksight.errors import VerificationError
 from peaksight.records import ScriptCommand
 from peaksight.verification.experiment import Experiment
@@ -81,7 +83,7 @@ def _same_command() -> VerificationError:
     )
 
 
-def _how(command: ScriptCommand) -> tuple:
+def _how(command: ScriptCommand) -> tuple[Any, ...]:
     """Everything but the code; where modules are looked for is part of the code."""
     variables = {name: value for name, value in command.environment if name != "PYTHONPATH"}
     return command.args, variables, command.processes

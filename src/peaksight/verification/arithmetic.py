@@ -37,7 +37,9 @@ class Arithmetic(TorchDispatchMode):
         self._double = job.double
         self._masks = job.masks
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         """Answer one operator."""
         kwargs = kwargs or {}
         if self._double and _has_double(args, kwargs):
@@ -45,7 +47,7 @@ class Arithmetic(TorchDispatchMode):
         mask = _MASKS.get(func.overloadpacket)
         return mask(self, func, args, kwargs) if mask else self._call(func, args, kwargs)
 
-    def _call(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def _call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         packet = func.overloadpacket
         if self._double and packet in _DRAWN_IN_PLACE and args[0].dtype is torch.float64:
             drawn = torch.empty_like(args[0], dtype=torch.float32)
@@ -54,7 +56,7 @@ class Arithmetic(TorchDispatchMode):
             return func(args[0].float(), *args[1:], **kwargs | {"dtype": torch.float32}).double()
         return func(*args, **kwargs)
 
-    def _bernoulli(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def _bernoulli(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """`bernoulli_(p)`: the mask of dropout on the CPU and of stochastic depth."""
         keep = args[1] if len(args) > 1 else kwargs.get("p", 0.5)
         if not isinstance(keep, float) or self._masks == "own":
@@ -63,7 +65,7 @@ class Arithmetic(TorchDispatchMode):
             return args[0].fill_(keep)
         return args[0].copy_(torch.rand(args[0].shape, device=args[0].device) >= 1 - keep)
 
-    def _native_dropout(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def _native_dropout(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         tensor, rate, train = args
         if self._masks == "own" or train is False:
             return func(*args, **kwargs)
@@ -72,7 +74,7 @@ class Arithmetic(TorchDispatchMode):
         mask = torch.rand(tensor.shape, device=tensor.device) >= rate
         return tensor * mask / (1 - rate), mask
 
-    def _native_dropout_backward(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def _native_dropout_backward(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return func(*args[:2], 1.0) if self._masks == "mean" else func(*args, **kwargs)
 
 
@@ -88,7 +90,7 @@ def widen_inputs() -> None:
         kind.forward = _widening(kind.forward)  # type: ignore[method-assign]
 
 
-def _widening(real: Callable) -> Callable:
+def _widening(real: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(real)
     def call(*args: Any, **kwargs: Any) -> Any:
         weights = [list(each.parameters()) for each in args[:1] if isinstance(each, nn.Module)]
@@ -112,14 +114,14 @@ def keep_autocast_off() -> None:
     torch.amp.autocast_mode.autocast.__enter__ = enter  # type: ignore[method-assign]
 
 
-_MASKS: dict[Any, Callable[[Arithmetic, Any, tuple, dict[str, Any]], Any]] = {
+_MASKS: dict[Any, Callable[[Arithmetic, Any, tuple[Any, ...], dict[str, Any]], Any]] = {
     _aten.bernoulli_: Arithmetic._bernoulli,
     _aten.native_dropout: Arithmetic._native_dropout,
     _aten.native_dropout_backward: Arithmetic._native_dropout_backward,
 }
 
 
-def _has_double(args: tuple, kwargs: dict[str, Any]) -> bool:
+def _has_double(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     found = False
 
     def look(tensor: Tensor) -> Tensor:
@@ -131,7 +133,7 @@ def _has_double(args: tuple, kwargs: dict[str, Any]) -> bool:
     return found
 
 
-def _widen(func: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+def _widen(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """`args` and `kwargs` with what is read in float64; what is written keeps its dtype."""
     written = {
         argument.name for argument in func._schema.arguments if argument.alias_info and argument.alias_info.is_write

@@ -21,7 +21,7 @@ class Batches:
         self._counts: Counter[str] = Counter()
         self._sums: Counter[str] = Counter()
 
-    def add(self, args: tuple, kwargs: dict[str, Any]) -> None:
+    def add(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Take the rows of the tensors in a call of the model that hold data, not results of a model."""
         tensors = {name: each for name, each in _tensors({**dict(enumerate(args)), **kwargs}) if each.dim()}
         if not tensors:

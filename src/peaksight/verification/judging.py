@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from math import inf, isnan
 from statistics import median
+from typing import Any
 
 from peaksight.records.certificate import Judged, TensorDifference
 
@@ -52,7 +53,7 @@ def _judge(each: TensorDifference, typical: float, original: float, changed: flo
     return Judged(tensor=each, tolerance=tolerance, exact_excess=exact, rounding_excess=rounding)
 
 
-def _typical(differences: Differences, error: Callable[[TensorDifference], float]) -> dict[tuple, float]:
+def _typical(differences: Differences, error: Callable[[TensorDifference], float]) -> dict[tuple[Any, ...], float]:
     """The relative error of a tensor in the middle of its kind and step, at least half its dtype's spacing."""
     errors = defaultdict(list)
     for each in differences:

@@ -65,7 +65,7 @@ class Recorder:
         if not self._steps and self._directions:
             self.window.slope = slope(self.names.parameters, self._directions)
 
-    def before_step(self, optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def before_step(self, optimizer: torch.optim.Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record the gradients, or, where the optimizer computes them by a closure, have them recorded then."""
         closure = next((each for each in (*args[1:], kwargs.get("closure")) if callable(each)), None)
         if closure is None:

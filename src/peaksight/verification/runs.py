@@ -40,7 +40,9 @@ class Recording:
     def tensors(self, rank: int, step: int) -> Tensors:
         """The tensors of optimizer step `step`, from 1, by kind and name; of the last rank where there are fewer."""
         rank = min(rank, len(self.ranks) - 1)
-        return torch.load(self.directory / f"rank{self.ranks[rank].rank}" / f"step{step}.pt", mmap=True)
+        path = self.directory / f"rank{self.ranks[rank].rank}" / f"step{step}.pt"
+        tensors: Tensors = torch.load(path, mmap=True)
+        return tensors
 
 
 def record(command: ScriptCommand, job: Job, *, start: Start = start_process) -> Recording:

@@ -187,7 +187,7 @@ class VirtualGpu:
         for ledger in self.devices.ledgers:
             ledger.end(self.loop.step)
 
-    def after(self, func: Any, args: tuple, kwargs: dict, out: Any, known: Any) -> None:
+    def after(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, known: Any) -> None:
         """An operator ran on the card: its new storages are born, its workspaces taken, its time passes."""
         if not self._record:
             return
@@ -204,7 +204,7 @@ class VirtualGpu:
         else:
             self._note_results(func, args, out)
 
-    def _note_results(self, func: Any, args: tuple, out: Any) -> None:
+    def _note_results(self, func: Any, args: tuple[Any, ...], out: Any) -> None:
         if may_allocate(func):
             role, module = self._roles.of(func, args)
             for card, tensor in device_tensors(func, out, self.made_up):

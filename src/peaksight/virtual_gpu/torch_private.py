@@ -197,7 +197,7 @@ def autocast_excluded() -> torch._C._ExcludeDispatchKeyGuard:
     return torch._C._ExcludeDispatchKeyGuard(DispatchKeySet(DispatchKey.AutocastCUDA))
 
 
-def modes_off() -> AbstractContextManager:
+def modes_off() -> AbstractContextManager[Any]:
     """A context with no dispatch mode: operations on real tensors run as if there were no virtual GPU."""
     return _disable_current_modes()
 
@@ -229,7 +229,7 @@ def world() -> Any:
 
 def finished_work(result: object) -> "torch.distributed.Work":
     """The handle of a collective that is done, with `result` in its future."""
-    future: torch.futures.Future = torch.futures.Future()
+    future: torch.futures.Future[Any] = torch.futures.Future()
     future.set_result(result)
     return torch._C._distributed_c10d._create_work_from_future(future)
 
@@ -249,7 +249,7 @@ def is_composite(op: torch._ops.OpOverload) -> bool:
     return has_function and op.name() not in KERNELS_OF_CUDA
 
 
-def composite(op: torch._ops.OpOverload) -> Callable:
+def composite(op: torch._ops.OpOverload) -> Callable[..., Any]:
     """That function, which `op.decompose` may hide behind a decomposition in Python."""
     return functools.partial(op._op_dk, DispatchKey.CompositeImplicitAutograd)
 
@@ -269,7 +269,7 @@ LAST_REFERENCE = (4, 2, 4)
 ENGINE = torch.autograd.graph._engine_run_backward
 
 
-def is_last_reference(args: tuple) -> bool:
+def is_last_reference(args: tuple[Any, ...]) -> bool:
     """Whether nothing but the caller of the operator that runs now holds its first argument, or a view of it."""
     tensor = args[0]
     counts = tensor._use_count(), torch._C._storage_Use_Count(tensor.untyped_storage()._cdata), sys.getrefcount(tensor)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 from peaksight.records import Fact, Fit, LogEvidence, OomMessage
 from peaksight.units import MIB
@@ -29,7 +30,7 @@ def fits(evidence: LogEvidence, message: OomMessage) -> tuple[Fit, ...]:
     requested = message.requested_bytes
     if requested is None or requested < MIN_DECIDABLE_BYTES:
         return ()
-    found: dict[tuple, Fit] = {}
+    found: dict[tuple[Any, ...], Fit] = {}
     for candidate in candidates(evidence):
         for width in candidate.widths:
             num_bytes = prod(candidate.shape) * width

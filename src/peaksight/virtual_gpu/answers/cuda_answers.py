@@ -152,7 +152,7 @@ def low_level_answers(devices: Devices) -> dict[str, Any]:
     }
 
 
-def _parse_to(parse: Callable) -> Callable:
+def _parse_to(parse: Callable[..., Any]) -> Callable[..., Any]:
     """The arguments of `Module.to`, where a number names a device of the card; a CPU build knows of none."""
     return lambda *args, **kwargs: parse(*(for_python(for_cpp(a)) for a in args[:1]), *args[1:], **kwargs)
 

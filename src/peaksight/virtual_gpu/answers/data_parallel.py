@@ -45,7 +45,7 @@ def install(patches: Patches, devices: Devices, note: Callable[[str], None]) -> 
 class _RunAtOnce:
     """Stands in for threading.Thread."""
 
-    def __init__(self, *, target: Callable, args: tuple) -> None:
+    def __init__(self, *, target: Callable[..., Any], args: tuple[Any, ...]) -> None:
         self._run = lambda: target(*args)
 
     def start(self) -> None:
@@ -62,7 +62,7 @@ class _Copies:
         self._devices = devices
         self._note = note
 
-    def answers(self) -> dict[str, Callable]:
+    def answers(self) -> dict[str, Callable[..., Any]]:
         return {
             "_broadcast": self.broadcast,
             "_broadcast_coalesced": self.broadcast_coalesced,
@@ -170,7 +170,7 @@ def gather_out(tensors: Tensors, output: torch.Tensor, dim: int) -> torch.Tensor
     return output
 
 
-def _nccl(note: Callable[[str], None]) -> dict[str, Callable]:
+def _nccl(note: Callable[[str], None]) -> dict[str, Callable[..., Any]]:
     """torch.cuda.nccl, whose collectives write into tensors that are there."""
 
     def is_available(tensors: Tensors) -> bool:

@@ -34,12 +34,12 @@ class BatchesSeen:
     def __init__(self, devices: Devices, loop: TrainingLoop, lines: SourceLines) -> None:
         """No loader was read yet."""
         self._devices, self._loop, self._lines = devices, loop, lines
-        self._numbers: WeakKeyDictionary[DataLoader, int] = WeakKeyDictionary()
+        self._numbers: WeakKeyDictionary[DataLoader[Any], int] = WeakKeyDictionary()
         self._next_number = count()
         self._num_seen: Counter[tuple[int, int]] = Counter()
         self.facts: dict[int, list[BatchFact]] = defaultdict(list)
 
-    def asked(self, loader: DataLoader) -> Asked:
+    def asked(self, loader: DataLoader[Any]) -> Asked:
         """`loader` is read from its begin, once more or for the first time."""
         if loader not in self._numbers:
             self._numbers[loader] = next(self._next_number)
@@ -66,7 +66,7 @@ class BatchesSeen:
             )
 
 
-def _batch_size(loader: DataLoader) -> int:
+def _batch_size(loader: DataLoader[Any]) -> int:
     """What `loader`, or the sampler that makes its batches, was asked for; 0 where neither says."""
     size = loader.batch_size or getattr(loader.batch_sampler, "batch_size", None)
     return size if isinstance(size, int) else 0

@@ -53,12 +53,12 @@ class CheckpointsSeen:
         generate: Callable[..., Iterator[None]] = getattr(checkpointing, CHECKPOINT_GENERATOR)
         apply: Callable[..., Any] = checkpointing.CheckpointFunction.apply
 
-        def follow_hooks(function: Callable, *args: Any, **kwargs: Any) -> Iterator[None]:
+        def follow_hooks(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Iterator[None]:
             call = self._begin(function, (args, kwargs), reentrant=False)
             yield from generate(self._noting_reruns(function, call), *args, **kwargs)
             call.last_tick = self._tick(call)
 
-        def follow_reentrant(function: Callable, *args: Any) -> Any:
+        def follow_reentrant(function: Callable[..., Any], *args: Any) -> Any:
             call = self._begin(function, args, reentrant=True)
             result = apply(self._noting_reruns(function, call), *args)
             call.last_tick = self._tick(call)
@@ -75,7 +75,7 @@ class CheckpointsSeen:
         """The paths of what was checkpointed in a step, one a call in which autograd recorded."""
         return [call.module for call in self._calls if call.step == step and call.grad_enabled]
 
-    def _begin(self, function: Callable, inputs: Any, *, reentrant: bool) -> _Call:
+    def _begin(self, function: Callable[..., Any], inputs: Any, *, reentrant: bool) -> _Call:
         tensors = [leaf for leaf in tree_leaves(inputs) if isinstance(leaf, torch.Tensor)]
         cards = [t.fake_device.index for t in tensors if isinstance(t, FakeTensor) and t.fake_device.type == "cuda"]
         device = cards[0] or 0 if cards else 0
@@ -101,7 +101,7 @@ class CheckpointsSeen:
     def _tick(self, call: _Call) -> int:
         return self._devices.ledgers[call.device].tick
 
-    def _noting_reruns(self, function: Callable, call: _Call) -> Callable:
+    def _noting_reruns(self, function: Callable[..., Any], call: _Call) -> Callable[..., Any]:
         """`function`, which notes in `call` what it does after the forward of the call is over."""
 
         def run(*args: Any, **kwargs: Any) -> Any:

@@ -31,7 +31,7 @@ class LabelsSeen:
             return
         self._note(card, birth, tensor, IGNORED)
 
-    def read(self, card: int, birth: Birth, args: tuple) -> None:
+    def read(self, card: int, birth: Birth, args: tuple[Any, ...]) -> None:
         """One of `LOSSES` made the block of `birth` of `args`: its labels may be put together on the card."""
         labels = known_value(args[1])
         if labels is not None:

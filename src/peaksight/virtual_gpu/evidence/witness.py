@@ -85,7 +85,7 @@ class Witness:
         self._try(lambda: self.passes.backward_begins(roots, birth_of=self._birth_of, **asked))
         self._look("backward", sys._getframe(1))
 
-    def sliced(self, line: str, args: tuple) -> None:
+    def sliced(self, line: str, args: tuple[Any, ...]) -> None:
         """A tensor was sliced at `line`, by `args` of one of `SLICES`."""
         step = args[4] if len(args) > 4 else 1
         self.largest_steps[line] = max(step, self.largest_steps.get(line, 1)) if isinstance(step, int) else 2
@@ -97,7 +97,7 @@ class Witness:
         self._try(self.freezing.step_ends)
         self._look("step", sys._getframe(1))
 
-    def loader_read(self, loader: DataLoader) -> Callable[[Any], None]:
+    def loader_read(self, loader: DataLoader[Any]) -> Callable[[Any], None]:
         """`loader` is read from its begin; what to call with each batch that it gives."""
         asked = self.batches.asked(loader)
         return lambda batch: self._try(lambda: self.batches.gave(asked, batch))
@@ -106,7 +106,7 @@ class Witness:
         """A `tensor` of the host was copied to the block of `birth`."""
         self._try(lambda: self.labels.arrived(card, birth, tensor))
 
-    def labels_read(self, card: int, birth: Birth, args: tuple) -> None:
+    def labels_read(self, card: int, birth: Birth, args: tuple[Any, ...]) -> None:
         """A loss with these arguments read its labels, and made the block of `birth`."""
         self._try(lambda: self.labels.read(card, birth, args))
 

@@ -52,7 +52,9 @@ def _cudnn_can(
     )
 
 
-def _cudnn(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, ...]:
+def _cudnn(
+    mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[torch.Tensor, ...]:
     """Outside of training nothing is saved; the reserve is empty."""
     input, weight, training = args[0], args[1], args[5]
     with mode:
@@ -60,13 +62,17 @@ def _cudnn(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.T
         return torch.empty_like(input), *saved, input.new_empty(0, dtype=torch.uint8)
 
 
-def _cudnn_backward(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, ...]:
+def _cudnn_backward(
+    mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[torch.Tensor, ...]:
     input, weight = args[0], args[2]
     with mode:
         return torch.empty_like(input), torch.empty_like(weight), torch.empty_like(weight)
 
 
-def _native(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, ...]:
+def _native(
+    mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[torch.Tensor, ...]:
     """Statistics are saved also outside of training, in the type that the kernels accumulate in."""
     input = args[0]
     dtype = torch.float64 if input.dtype == torch.float64 else torch.float32
@@ -74,7 +80,9 @@ def _native(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.
         return torch.empty_like(input), *(input.new_empty(input.shape[1], dtype=dtype) for _ in range(2))
 
 
-def _native_backward(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor | None, ...]:
+def _native_backward(
+    mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[torch.Tensor | None, ...]:
     """The gradient of the input is contiguous, but channels-last in training where all tensors are."""
     grad, input, weight, training, mask = args[0], args[1], args[2], args[7], args[9]
     layout = suggest_memory_format(input) if training and by_channels(grad, input) else torch.contiguous_format
@@ -84,7 +92,7 @@ def _native_backward(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tup
     return tuple(each if needed else None for each, needed in zip(gradients, mask, strict=True))
 
 
-FAKE_KERNELS: dict[str, Callable] = {
+FAKE_KERNELS: dict[str, Callable[..., Any]] = {
     "aten::cudnn_batch_norm": _cudnn,
     "aten::cudnn_batch_norm_backward": _cudnn_backward,
     "aten::native_batch_norm": _native,

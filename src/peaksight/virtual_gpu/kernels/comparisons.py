@@ -13,7 +13,7 @@ from peaksight.virtual_gpu.tensors.values import expect
 aten = torch.ops.aten
 
 
-def comparison_rules() -> dict[Any, Callable]:
+def comparison_rules() -> dict[Any, Callable[..., Any]]:
     """`torch.allclose` and `torch.equal` as the kernels that they run and the value that they read."""
     return {aten.allclose.default: _allclose, aten.equal.default: _equal}
 

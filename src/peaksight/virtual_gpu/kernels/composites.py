@@ -28,7 +28,7 @@ aten = torch.ops.aten
 ACTIVATION_BACKWARDS = ("silu_backward", "mish_backward")
 
 
-def composite_rules(rules: DeviceRules, note: Callable[[str], None]) -> dict[Any, Callable]:
+def composite_rules(rules: DeviceRules, note: Callable[[str], None]) -> dict[Any, Callable[..., Any]]:
     """What the card runs in place of each composite operator; `note(slug)` is told what is only approximated."""
     return (
         recurrent_rules(note)
@@ -48,7 +48,7 @@ def composite_rules(rules: DeviceRules, note: Callable[[str], None]) -> dict[Any
 
 
 def install(
-    patches: Patches, device: DeviceRules, rules: dict[Any, Callable], note: Callable[[str], None]
+    patches: Patches, device: DeviceRules, rules: dict[Any, Callable[..., Any]], note: Callable[[str], None]
 ) -> None:  # fmt: skip
     """Register the rules below autocast until `patches` is left; `note(slug)` as for `composite_rules`."""
     # Where CUDA has a kernel autograd has one too, and the operator is not taken apart; the mode answers for it.
@@ -67,7 +67,7 @@ def _dropout(input: torch.Tensor, p: float, train: bool) -> torch.Tensor:
     return aten.native_dropout.default(input, p, True)[0] if p < 1 else input * input.new_zeros(())
 
 
-def _group_norm(rules: DeviceRules) -> Callable:
+def _group_norm(rules: DeviceRules) -> Callable[..., Any]:
     """Before torch 2.14 its kernels know contiguous tensors alone: ATen/native/group_norm.cpp."""
 
     def kernel(input: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:

@@ -132,13 +132,17 @@ def xsyev_batched_bytes(n: int, batch: int) -> int:
     return batch * (262_160 + 3_068 * n + 12 * n**2) + padding + 256
 
 
-def _fake_geqrf(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, torch.Tensor]:
+def _fake_geqrf(
+    mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[torch.Tensor, torch.Tensor]:
     matrices = args[0]
     with mode:
         return torch.empty_like(matrices), matrices.new_empty(*matrices.shape[:-2], min(matrices.shape[-2:]))
 
 
-def _fake_lstsq(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, ...]:
+def _fake_lstsq(
+    mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[torch.Tensor, ...]:
     """The solution; residuals of more equations than unknowns; no rank and no singular values on the card."""
     matrices, right = args[:2]
     is_vector = matrices.dim() - 1 == right.dim()
@@ -151,7 +155,7 @@ def _fake_lstsq(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[to
         return solution, residuals, matrices.new_empty(0, dtype=torch.int64), matrices.new_empty(0)
 
 
-FAKE_KERNELS: dict[str, Callable] = {"aten::geqrf": _fake_geqrf, "aten::linalg_lstsq": _fake_lstsq}
+FAKE_KERNELS: dict[str, Callable[..., Any]] = {"aten::geqrf": _fake_geqrf, "aten::linalg_lstsq": _fake_lstsq}
 TEMPORARIES: dict[object, Rule] = {
     aten.linalg_cholesky_ex.default: cholesky,
     aten._cholesky_solve_helper.default: cholesky_solution,

@@ -13,7 +13,7 @@ from peaksight.virtual_gpu.tensors.values import Family, attach, known_value
 MAX_PLACES = 4096
 
 
-def shape_rules() -> dict[str, Callable]:
+def shape_rules() -> dict[str, Callable[..., Any]]:
     """A rule `(mode, run, args, kwargs)` by operator name; `run(args, kwargs)` calls the operator's fake kernel."""
     return {
         "aten::nonzero": _nonzero,
@@ -46,7 +46,7 @@ def _empty(mode: Any, like: torch.Tensor, shape: tuple[int, ...], dtype: torch.d
         return like.new_empty(shape, dtype=dtype)
 
 
-def _nonzero(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _nonzero(mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     """Where a small mask is taken to be true everywhere, the places are all: a loop over experts comes to each."""
     (mask,) = args
     count = _num_true(mode, mask)
@@ -56,26 +56,28 @@ def _nonzero(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tenso
     return places
 
 
-def _nms(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _nms(mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     """Every box is kept: which ones overlap depends on values."""
     mode.made_up_shape()
     return _empty(mode, args[0], (args[0].shape[0],), torch.int64)
 
 
-def _masked_select(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _masked_select(mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     tensor, mask = args[:2]
     num_items = torch.broadcast_shapes(tensor.shape, mask.shape).numel()
     return _empty(mode, tensor, (_num_true(mode, mask) * num_items // max(1, mask.numel()),), tensor.dtype)
 
 
-def _index(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _index(mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     """A boolean mask over k dimensions is k index vectors of as many elements as it has true ones."""
     tensor, indices, *rest = args
     indices = [index for mask in indices for index in _as_vectors(mode, mask)]
     return run((tensor, indices, *rest), kwargs)
 
 
-def _index_on_one_device(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _index_on_one_device(
+    mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> torch.Tensor:
     """`check_indices_on_cpu_or_selfdevice` in ATen/native/TensorAdvancedIndexing.cpp."""
     device = args[0].device
     if any(index is not None and index.device.type != "cpu" and index.device != device for index in args[1]):
@@ -84,7 +86,7 @@ def _index_on_one_device(mode: Any, run: Callable, args: tuple, kwargs: dict) ->
     return _index(mode, run, args, kwargs)
 
 
-def _index_put(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _index_put(mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     """A number is written where masks are true, however many elements that are."""
     tensor, indices, values, *_ = args
     is_filled = values.dim() == 0 and all(each is None or each.dtype == torch.bool for each in indices)
@@ -98,14 +100,18 @@ def _as_vectors(mode: Any, index: torch.Tensor | None) -> list[torch.Tensor | No
     return [_empty(mode, index, (count,), torch.int64) for _ in range(index.dim())]
 
 
-def _unique(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, ...]:
+def _unique(
+    mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[torch.Tensor, ...]:
     tensor, _, wants_inverse, wants_counts = _padded(args, 4)
     room = min(2, tensor.numel()) if tensor.dtype == torch.bool else tensor.numel()
     count = _count(mode, room, known_value(tensor), torch.Tensor.unique)
     return _unique_of_all(mode, tensor, (count, room), wants_inverse, wants_counts)
 
 
-def _unique_consecutive(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, ...]:
+def _unique_consecutive(
+    mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[torch.Tensor, ...]:
     tensor, wants_inverse, wants_counts = _padded(args, 3)
     count = _count(mode, tensor.numel(), known_value(tensor), torch.unique_consecutive)
     return _unique_of_all(mode, tensor, (count, tensor.numel()), wants_inverse, wants_counts)
@@ -120,7 +126,9 @@ def _unique_of_all(
     return outputs[0][:count], outputs[1], outputs[2][:count]
 
 
-def _unique_dim(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, ...]:
+def _unique_dim(
+    mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[torch.Tensor, ...]:
     tensor, dim, _, wants_inverse, wants_counts = _padded(args, 5)
     size = tensor.shape[dim]
     count = _count(mode, size, known_value(tensor), lambda value: value.unique(dim=dim).transpose(0, dim))
@@ -128,12 +136,12 @@ def _unique_dim(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[to
     return _unique_outputs(mode, tensor, shape, (size,), wants_inverse, wants_counts, count)
 
 
-def _padded(args: tuple, length: int) -> tuple:
+def _padded(args: tuple[Any, ...], length: int) -> tuple[Any, ...]:
     """`args` with the flags that were left out."""
     return (*args, *[False] * (length - len(args)))
 
 
-def _count(mode: Any, bound: int, value: torch.Tensor | None, unique: Callable) -> int:
+def _count(mode: Any, bound: int, value: torch.Tensor | None, unique: Callable[..., Any]) -> int:
     """How many rows `unique` leaves of `value`, all of them when it is unknown."""
     if value is None:
         mode.made_up_shape()
@@ -153,7 +161,9 @@ def _unique_outputs(
     )
 
 
-def _repeat_interleave(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _repeat_interleave(
+    mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> torch.Tensor:
     """An index for each repetition; of unknown ones, one for each element."""
     repeats, output_size = args[0], kwargs.get("output_size")
     value = known_value(repeats)
@@ -163,7 +173,9 @@ def _repeat_interleave(mode: Any, run: Callable, args: tuple, kwargs: dict) -> t
     return _empty(mode, repeats, (known if output_size is None else output_size,), torch.int64)
 
 
-def _ctc_loss(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, torch.Tensor]:
+def _ctc_loss(
+    mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[torch.Tensor, torch.Tensor]:
     """A loss for each sample, and the log-probabilities of every state: two for each label, and one."""
     log_probs, targets, _, lengths, *_ = args
     value = known_value(lengths) if isinstance(lengths, torch.Tensor) else torch.tensor(lengths)
@@ -175,9 +187,9 @@ def _ctc_loss(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torc
     return _empty(mode, log_probs, losses, log_probs.dtype), _empty(mode, log_probs, states, log_probs.dtype)
 
 
-def _bincount(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _bincount(mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     """As many bins as the largest value asks for; of unknown values, no more than `minlength`, or even shares."""
-    defaults: tuple = (None, 0)
+    defaults: tuple[Any, ...] = (None, 0)
     tensor, weights, minlength = args + defaults[len(args) - 1 :]
     value = known_value(tensor)
     if value is None:
@@ -190,7 +202,9 @@ def _bincount(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tens
     return _empty(mode, tensor, (max(count, minlength),), torch.int64 if weights is None else weights.dtype)
 
 
-def _pack_padded_sequence(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, torch.Tensor]:
+def _pack_padded_sequence(
+    mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[torch.Tensor, torch.Tensor]:
     """The rows of all sequences, and on the host how many sequences are left at each time."""
     padded, lengths, *_ = args
     batch_sizes = torch.stack([(lengths > time).sum() for time in range(int(lengths.max()))])

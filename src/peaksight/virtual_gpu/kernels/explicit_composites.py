@@ -41,12 +41,12 @@ OPERATORS = (
 )
 
 
-def explicit_rules() -> dict[Any, Callable]:
+def explicit_rules() -> dict[Any, Callable[..., Any]]:
     """The C++ function of each of these operators."""
     return {op: _stepwise(op) for op in OPERATORS} | {aten.isinf.default: _isinf}
 
 
-def _stepwise(op: Any) -> Callable:
+def _stepwise(op: Any) -> Callable[..., Any]:
     key = next(key for key in KEYS if op.has_kernel_for_dispatch_key(key))
     return lambda *args, **kwargs: op._op_dk(key, *args, **kwargs)
 

@@ -27,7 +27,7 @@ IN_PLACE = (
 )
 
 
-def fake_kernels() -> dict[str, Callable]:
+def fake_kernels() -> dict[str, Callable[..., Any]]:
     """A rule `(mode, run, args, kwargs)` by operator name."""
     return {
         **recurrent_cells.fake_kernels(),
@@ -60,19 +60,25 @@ def fake_kernels() -> dict[str, Callable]:
     }
 
 
-def _fused_rms_norm(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, torch.Tensor]:
+def _fused_rms_norm(
+    mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[torch.Tensor, torch.Tensor]:
     with mode:
         return fused_rms_norm(*args, **kwargs)
 
 
-def _cudnn_attention(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple:
+def _cudnn_attention(
+    mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, ...]:
     """Without gradients there are no statistics."""
     out, statistics, *rest = run(args, kwargs)
     with mode:
         return out, statistics if args[4] else statistics.new_empty(0), *rest
 
 
-def _efficient_attention_backward(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple:
+def _efficient_attention_backward(
+    mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, ...]:
     """In rows, and of a bias that wants a gradient in multiples of 16 elements: torch's own takes no `scale`."""
     query, key, value, bias = args[1:5]
     with mode:
@@ -83,25 +89,31 @@ def _efficient_attention_backward(mode: Any, run: Callable, args: tuple, kwargs:
         return *gradients, padded[..., : bias.shape[-1]]
 
 
-def _like_first_argument(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _like_first_argument(
+    mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> torch.Tensor:
     with mode:
         return torch.empty_like(args[0])
 
 
-def _gradient_of_softmax(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _gradient_of_softmax(
+    mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> torch.Tensor:
     """Row by row, however the incoming gradient lies."""
     grad, _, _, dtype = args
     with mode:
         return grad.new_empty(grad.shape, dtype=dtype)
 
 
-def _like_second_argument(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _like_second_argument(
+    mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> torch.Tensor:
     """The gradient of the second argument, row by row however that one lies."""
     with mode:
         return torch.empty_like(args[1], memory_format=torch.contiguous_format)
 
 
-def _is_left_aligned(mode: Any, run: Callable, args: tuple, kwargs: dict) -> bool:
+def _is_left_aligned(mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether no word that the mask keeps follows one that it drops; padding that nobody knows is at the end."""
     kept = known_value(args[1])
     if kept is None:

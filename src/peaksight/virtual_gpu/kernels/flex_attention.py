@@ -22,9 +22,16 @@ def install(patches: Patches, note: Callable[[str], None]) -> None:
     """Answer for the higher-order operator until `patches` is left; `note(slug)` is told of every call."""
 
     def attend(
-        operator: Any, query: Any, key: Any, value: Any, score_mod: Callable, block_mask: tuple, scale: float,
-        kernel_options: dict[str, Any], *buffers: Any,
-    ) -> tuple[Any, ...]:  # fmt: skip
+        operator: Any,
+        query: Any,
+        key: Any,
+        value: Any,
+        score_mod: Callable[..., Any],
+        block_mask: tuple[Any, ...],
+        scale: float,
+        kernel_options: dict[str, Any],
+        *buffers: Any,
+    ) -> tuple[Any, ...]:
         note("flex-attention")
         out, statistics = _FlexAttention.apply(query, key, value, *_learned(score_mod))
         num_highest = statistics.shape if kernel_options.get("OUTPUT_MAX") else (0,)
@@ -33,7 +40,7 @@ def install(patches: Patches, note: Callable[[str], None]) -> None:
     patches.set(FlexAttentionHOP, "__call__", attend)
 
 
-def _learned(score_mod: Callable) -> list[torch.Tensor]:
+def _learned(score_mod: Callable[..., Any]) -> list[torch.Tensor]:
     """Tensors of the function around `score_mod` that want a gradient, as a learned bias does."""
     variables = inspect.getclosurevars(score_mod).nonlocals if inspect.isfunction(score_mod) else {}
     return [each for each in variables.values() if isinstance(each, torch.Tensor) and each.requires_grad]

@@ -14,7 +14,7 @@ import torch
 ALIGNMENT_BYTES = 16
 
 
-def grouped_mm(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def grouped_mm(mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     """`aten::_grouped_mm`: a row of the result for each row, or a matrix for each group; rows begin at 16 bytes."""
     mat_a, mat_b = args[:2]
     offs = kwargs.get("offs", args[2] if len(args) > 2 else None)
@@ -35,4 +35,4 @@ def _size(mat_a: torch.Tensor, mat_b: torch.Tensor, offs: torch.Tensor | None) -
     return (*batch, mat_a.shape[-2], mat_b.shape[-1])
 
 
-FAKE_KERNELS: dict[str, Callable] = {"aten::_grouped_mm": grouped_mm}
+FAKE_KERNELS: dict[str, Callable[..., Any]] = {"aten::_grouped_mm": grouped_mm}

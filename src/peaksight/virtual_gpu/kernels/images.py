@@ -35,7 +35,7 @@ def resized(call: KernelCall) -> Temporaries:
     return (first, *copies, RESULTS, -first)
 
 
-def _resized(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _resized(mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     """A result smaller than the argument stays in memory of the argument's size."""
     out, tensor = run(args, kwargs), args[0]
     if tensor.numel() <= out.numel():
@@ -44,24 +44,28 @@ def _resized(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tenso
         return tensor.new_empty(tensor.numel()).resize_(out.shape)
 
 
-def _contiguous(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _contiguous(mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     with mode:
         return torch.empty_like(run(args, kwargs), memory_format=torch.contiguous_format)
 
 
-def _fractional_max_pool3d(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, torch.Tensor]:
+def _fractional_max_pool3d(
+    mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[torch.Tensor, torch.Tensor]:
     input, _, output_size = args[:3]
     with mode:
         out = input.new_empty((*input.shape[:-3], *output_size))
         return out, torch.empty_like(out, dtype=torch.int64)
 
 
-def _fractional_max_pool3d_backward(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _fractional_max_pool3d_backward(
+    mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> torch.Tensor:
     with mode:
         return torch.empty_like(args[1])
 
 
-FAKE_KERNELS: dict[str, Callable] = {
+FAKE_KERNELS: dict[str, Callable[..., Any]] = {
     "aten::im2col": _resized,
     "aten::col2im": _resized,
     "aten::glu_backward": _contiguous,

@@ -12,12 +12,12 @@ import torch
 aten = torch.ops.aten
 
 
-def composites() -> dict[Any, Callable]:
+def composites() -> dict[Any, Callable[..., Any]]:
     """Kernels for composite operators."""
     return {aten.one_hot.default: one_hot, aten.cumprod_backward.default: cumprod_backward}
 
 
-def steps() -> dict[Any, Callable]:
+def steps() -> dict[Any, Callable[..., Any]]:
     """What operators do that are one for autograd."""
     return {
         aten.count_nonzero.default: count_nonzero,

@@ -21,7 +21,7 @@ NONE, MEAN = 0, 1
 LENGTH_BYTES = 8
 
 
-def loss_rules() -> dict[Any, Callable]:
+def loss_rules() -> dict[Any, Callable[..., Any]]:
     """The steps of each loss that is one operator for autograd; unreduced it is one kernel."""
     return {
         aten.mse_loss.default: _mse_loss,

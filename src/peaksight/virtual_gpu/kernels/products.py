@@ -15,7 +15,7 @@ from peaksight.virtual_gpu.torch_private import below_autograd
 aten = torch.ops.aten
 
 
-def product_rules() -> dict[Any, Callable]:
+def product_rules() -> dict[Any, Callable[..., Any]]:
     """The product of all elements, and along one dimension."""
     return {aten.prod.default: _prod, aten.prod.dim_int: _prod_along}
 

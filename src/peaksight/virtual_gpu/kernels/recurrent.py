@@ -31,7 +31,7 @@ ACCEPTED = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 FLATTENED = (torch.float16, torch.float32, torch.float64)
 
 
-def recurrent_rules(note: Callable[[str], None]) -> dict[Any, Callable]:
+def recurrent_rules(note: Callable[[str], None]) -> dict[Any, Callable[..., Any]]:
     """What the card runs for each recurrent layer; `note(slug)` is told of those that cuDNN does not run."""
     return {op: _layers(op, mode, note) for op, mode in MODES.items()}
 
@@ -47,7 +47,7 @@ def _runs(tensor: torch.Tensor, dtypes: Sequence[torch.dtype]) -> bool:
     return torch.backends.cudnn.enabled and tensor.is_cuda and tensor.dtype in dtypes
 
 
-def _layers(op: Any, mode: int, note: Callable[[str], None]) -> Callable:
+def _layers(op: Any, mode: int, note: Callable[[str], None]) -> Callable[..., Any]:
     """`op(input, [batch_sizes,] states, weights, has_biases, num_layers, dropout, train, bidirectional[, first])`."""
 
     def kernel(input: torch.Tensor, *args: Any) -> Any:

@@ -26,7 +26,7 @@ TEMPORARIES: dict[object, Rule] = dict.fromkeys(
 )
 
 
-def cell_rules() -> dict[Any, Callable]:
+def cell_rules() -> dict[Any, Callable[..., Any]]:
     """What the card runs for each cell; that of a plain network has no kernel of its own."""
     return {aten.lstm_cell.default: _lstm_cell, aten.gru_cell.default: _gru_cell}
 
@@ -48,7 +48,7 @@ def _gru_cell(
     return aten._thnn_fused_gru_cell.default(of_input, of_state, hx, b_ih, b_hh)[0]
 
 
-def fake_kernels() -> dict[str, Callable]:
+def fake_kernels() -> dict[str, Callable[..., Any]]:
     """A rule `(mode, run, args, kwargs)` by operator name."""
     return {
         "aten::_thnn_fused_lstm_cell": _lstm,
@@ -57,20 +57,26 @@ def fake_kernels() -> dict[str, Callable]:
     }
 
 
-def _lstm(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, ...]:
+def _lstm(
+    mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[torch.Tensor, ...]:
     gates, _, cx, *_ = args
     with mode:
         return tuple(torch.empty_like(like, memory_format=torch.contiguous_format) for like in (cx, cx, gates))
 
 
-def _gru(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, torch.Tensor]:
+def _gru(
+    mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[torch.Tensor, torch.Tensor]:
     hx = args[2]
     with mode:
         saved = hx.new_empty(hx.shape[0], NUM_SAVED * hx.shape[1])
         return torch.empty_like(hx, memory_format=torch.contiguous_format), saved
 
 
-def _gru_backward(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor | None, ...]:
+def _gru_backward(
+    mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[torch.Tensor | None, ...]:
     gradient, saved, has_bias = args
     with mode:
         of_input, of_state = (

@@ -118,7 +118,7 @@ class CudnnRecurrence:
     note: Callable[[str], None]
     _with_dropout_state: set[Ledger] = field(default_factory=set, init=False)
 
-    def fake_kernels(self) -> dict[str, Callable]:
+    def fake_kernels(self) -> dict[str, Callable[..., Any]]:
         """A rule `(mode, run, args, kwargs)` by operator name."""
         return {
             "aten::_cudnn_rnn": self._forward,
@@ -126,7 +126,9 @@ class CudnnRecurrence:
             "aten::_cudnn_rnn_flatten_weight": self._flatten,
         }
 
-    def _forward(self, mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, ...]:
+    def _forward(
+        self, mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[torch.Tensor, ...]:
         input, weights, stride, buffer, hx, cx, *rest = args
         settings, blocks = Settings(*rest), self._blocks(input, "aten::_cudnn_rnn")
         layers = settings.layers(input)
@@ -145,7 +147,9 @@ class CudnnRecurrence:
                 reserve = blocks.take(input.new_empty(num_bytes, dtype=torch.uint8))
             return settings.by_step(out), hy, cy, reserve, buffer
 
-    def _backward(self, mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[Any, ...]:
+    def _backward(
+        self, mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, ...]:
         input, weights, stride, buffer, hx, cx, out, dy, dhy, dcy, *rest, _, mask = args
         if dy is None and dhy is None and dcy is None:
             return None, None, None, [None] * len(weights)
@@ -169,7 +173,9 @@ class CudnnRecurrence:
                 dw = _weight_gradients(blocks, weights, stride, buffer, num_bytes)
             return settings.by_step(dx), dhx, dcx, dw
 
-    def _flatten(self, mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+    def _flatten(
+        self, mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> torch.Tensor:
         weights, stride, *_ = args
         blocks = self._blocks(weights[0], "aten::_cudnn_rnn_flatten_weight")
         with mode:

@@ -195,7 +195,7 @@ def _reduced(call: KernelCall, strides: Sequence[int], dtype: torch.dtype, accum
     return (kept, *staged, -kept) if kept else staged
 
 
-def _reduced_dims(func: Any, args: tuple, kwargs: dict, ndim: int) -> list[int]:
+def _reduced_dims(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], ndim: int) -> list[int]:
     names = [argument.name for argument in func._schema.arguments]
     if "dim" not in names:
         return list(range(ndim))

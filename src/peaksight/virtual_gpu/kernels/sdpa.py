@@ -28,7 +28,7 @@ def enabled_backends() -> frozenset[Backend]:
     return frozenset(backend for backend, on in switches.items() if on)
 
 
-def attention(rules: DeviceRules) -> Callable:
+def attention(rules: DeviceRules) -> Callable[..., Any]:
     """The card's `aten::scaled_dot_product_attention`."""
 
     def kernel(

@@ -23,7 +23,7 @@ INDEX_BYTES = 8
 SCALAR_BYTES = 4
 
 
-def fake_kernels() -> dict[str, Callable]:
+def fake_kernels() -> dict[str, Callable[..., Any]]:
     """A rule `(mode, run, args, kwargs)` by operator name."""
     return {
         "aten::_coalesce": _coalesce,
@@ -49,7 +49,7 @@ def _made(like: torch.Tensor, indices: torch.Tensor, values: torch.Tensor, *, is
     )  # fmt: skip
 
 
-def _clone(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _clone(mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     """A copy; the first gradient of a leaf is taken over (autograd/functions/accumulate_grad.h)."""
     if not is_sparse(args[0]):
         return run(args, kwargs)
@@ -60,7 +60,7 @@ def _clone(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
         return _made(args[0], *parts, is_coalesced=args[0].is_coalesced())
 
 
-def _to_copy(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _to_copy(mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     """A matrix made on the host, moved: its indices are known."""
     tensor = args[0]
     if not is_sparse(tensor) or isinstance(tensor, FakeTensor):
@@ -73,7 +73,7 @@ def _to_copy(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tenso
         return _made(tensor, moved, copied, is_coalesced=tensor.is_coalesced())
 
 
-def _detach(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _detach(mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     if not is_sparse(args[0]):
         return run(args, kwargs)
     with mode:
@@ -85,7 +85,7 @@ def _is_accumulating() -> bool:
     return node is not None and node.name().endswith("AccumulateGrad")
 
 
-def _coalesce(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _coalesce(mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     """One element for each index; of unknown indices, as many as there were."""
     tensor = args[0]
     with mode:
@@ -103,14 +103,14 @@ def _num_unique(mode: Any, indices: torch.Tensor) -> int:
     return known.unique(dim=1).shape[1]
 
 
-def _sparse_mask(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _sparse_mask(mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     dense, mask = args[:2]
     with mode:
         values = dense.new_empty(mask._values().shape)
         return _made(mask, mask._indices().clone(), values, is_coalesced=mask.is_coalesced())
 
 
-def _add(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _add(mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     """The sum of two sparse tensors has the elements of both; that of a dense and a sparse one is dense."""
     left, right = args[:2]
     if not is_sparse(right):
@@ -122,11 +122,11 @@ def _add(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
         return _made(left, indices, torch.cat([left._values(), right._values()]), is_coalesced=False)
 
 
-def _add_in_place(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _add_in_place(mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     return args[0] if is_sparse(args[1]) and not is_sparse(args[0]) else run(args, kwargs)
 
 
-def _to_dense(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _to_dense(mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     if not is_sparse(args[0]):
         return run(args, kwargs)
     with mode:

@@ -17,7 +17,7 @@ from peaksight.virtual_gpu.kernels.sparse import is_sparse
 aten = torch.ops.aten
 
 
-def sparse_rules() -> dict[Any, Callable]:
+def sparse_rules() -> dict[Any, Callable[..., Any]]:
     """What the card runs in place of an operator whose arguments are sparse; NotImplemented where none is."""
     return {
         aten.mm.default: _mm,

@@ -19,22 +19,26 @@ def _statistics(input: torch.Tensor, count: int) -> tuple[torch.Tensor, ...]:
     return tuple(input.new_empty(input.shape[1], dtype=dtype) for _ in range(count))
 
 
-def _two_statistics(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor, ...]:
+def _two_statistics(
+    mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[torch.Tensor, ...]:
     with mode:
         return _statistics(args[0], 2)
 
 
-def _like_input(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _like_input(mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     with mode:
         return torch.empty_like(args[0])
 
 
-def _like_second(mode: Any, run: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _like_second(mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     with mode:
         return torch.empty_like(args[1])
 
 
-def _sums(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Tensor | None, ...]:
+def _sums(
+    mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[torch.Tensor | None, ...]:
     """Two sums for the gradient of the input, and the gradients of weight and bias."""
     _, input, _, _, weight, *needed = args
     with mode:
@@ -44,7 +48,7 @@ def _sums(mode: Any, run: Callable, args: tuple, kwargs: dict) -> tuple[torch.Te
     return tuple(each if is_wanted else None for each, is_wanted in zip(made, wanted, strict=True))
 
 
-FAKE_KERNELS: dict[str, Callable] = {
+FAKE_KERNELS: dict[str, Callable[..., Any]] = {
     "aten::batch_norm_stats": _two_statistics,
     "aten::batch_norm_gather_stats_with_counts": _two_statistics,
     "aten::batch_norm_elemt": _like_input,

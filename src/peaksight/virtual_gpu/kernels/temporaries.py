@@ -31,8 +31,8 @@ class KernelCall:
     """One operator that ran on the card: `func(*args, **kwargs)` returned `out`."""
 
     func: Any
-    args: tuple
-    kwargs: dict
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
     out: Any
     rules: DeviceRules
 

@@ -39,7 +39,7 @@ def install(patches: Patches) -> None:
     patches.set(torch.overrides, "has_torch_function", has_torch_function)
 
 
-def transformer_rules(rules: DeviceRules, note: Callable[[str], None]) -> dict[Any, Callable]:
+def transformer_rules(rules: DeviceRules, note: Callable[[str], None]) -> dict[Any, Callable[..., Any]]:
     """The steps of each operator; `note(slug)` is told what is only approximated."""
     return {
         aten._native_multi_head_attention.default: _multi_head_attention(rules),
@@ -49,7 +49,7 @@ def transformer_rules(rules: DeviceRules, note: Callable[[str], None]) -> dict[A
     }
 
 
-def _multi_head_attention(rules: DeviceRules) -> Callable:
+def _multi_head_attention(rules: DeviceRules) -> Callable[..., Any]:
     def steps(
         query: Any, key: Any, value: Any, embed_dim: int, num_head: int, qkv_weight: Any, qkv_bias: Any,
         proj_weight: Any, proj_bias: Any, mask: Any = None, need_weights: bool = True,
@@ -141,7 +141,7 @@ def _encoder_layer(
     return second_norm(feed_forward(x).add_(x))
 
 
-def _packed(note: Callable[[str], None]) -> Callable:
+def _packed(note: Callable[[str], None]) -> Callable[..., Any]:
     """The words that `mask` keeps, all of them where it is unknown which."""
 
     def steps(t: Any, mask: Any, mask_check: bool = True) -> Any:

@@ -133,7 +133,7 @@ def cublas_workspace_bytes(rules: DeviceRules) -> int:
     return SMALL_CUBLAS_WORKSPACE_BYTES
 
 
-def uses_cublaslt(func: Any, args: tuple) -> bool:
+def uses_cublaslt(func: Any, args: tuple[Any, ...]) -> bool:
     """Whether `addmm` takes the cublasLt epilogue: a bias vector and a matrix product with all sizes above one."""
     if func is aten._addmm_activation.default:
         return True
@@ -151,7 +151,7 @@ class CublasWorkspaces:
     ledger: Ledger
     _taken: set[tuple[str, bool, int]] = field(default_factory=set)
 
-    def before_returning(self, func: Any, args: tuple, in_backward: bool) -> None:
+    def before_returning(self, func: Any, args: tuple[Any, ...], in_backward: bool) -> None:
         """`func` ran on the card: take the workspaces that its handle lacks; they stay to the end."""
         if func not in GEMMS:
             return

@@ -17,7 +17,7 @@ from peaksight.virtual_gpu.threads import TURN
 _ASKS = (Action.OUTSIDE, Action.FAILED)
 
 
-class _StorageRef(ref):
+class _StorageRef(ref[Any]):
     """A weak reference to a storage that remembers its key in the ledger."""
 
     __slots__ = ("key",)

@@ -16,7 +16,7 @@ aten = torch.ops.aten
 COPIES = {aten.clone.default, aten._to_copy.default, aten.cat.default}
 
 
-def is_of_host(func: Any, args: tuple) -> bool:
+def is_of_host(func: Any, args: tuple[Any, ...]) -> bool:
     """Whether `func(*args)` copies a tensor of the host, whose values are real."""
     return func is aten._to_copy.default and not isinstance(args[0], FakeTensor)
 
@@ -29,7 +29,7 @@ class Roles:
         self._devices = devices
         self._loop = loop
 
-    def of(self, func: Any, args: tuple) -> tuple[Role, str]:
+    def of(self, func: Any, args: tuple[Any, ...]) -> tuple[Role, str]:
         """The role of what `func(*args)` has made, and the module of a parameter that it copies.
 
         Data that arrives from the host is an input. So is what a script makes outside of any module, from nothing or
@@ -44,7 +44,7 @@ class Roles:
             return Role.INPUT, ""
         return self._of_sources([leaf for leaf in tree_leaves(args) if isinstance(leaf, FakeTensor)], func)
 
-    def copied_by(self, args: tuple) -> int:
+    def copied_by(self, args: tuple[Any, ...]) -> int:
         """When the block was born that an operator with `args` copies, the first of several; 0 if none is on a card."""
         births = (self._birth_of(leaf) for leaf in tree_leaves(args) if isinstance(leaf, FakeTensor))
         return next((birth.born for birth in births if birth is not None), 0)

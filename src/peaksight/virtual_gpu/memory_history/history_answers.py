@@ -122,7 +122,7 @@ class HistoryAnswers:
         """As `CUDACachingAllocator::isHistoryEnabled`."""
         return any(ledger.history is not None and ledger.history.is_enabled for ledger in self._devices.ledgers)
 
-    def _snapshot(self, pool: tuple | None) -> dict[str, Any]:
+    def _snapshot(self, pool: tuple[Any, ...] | None) -> dict[str, Any]:
         """Of `pool`, a pair of integers that may be followed by whether traces are wanted; None is everything."""
         first, second, traces = _pool_and_traces(pool)
         return memory_snapshot(

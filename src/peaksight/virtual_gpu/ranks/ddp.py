@@ -57,7 +57,7 @@ class _Reductions:
         self._streams: Iterator[Any] | None = None
         self._stashed: list[Any] = []
 
-    def marking(self, function: Callable) -> Callable:
+    def marking(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """What is born in a call of `function` is for communication."""
 
         @functools.wraps(function)
@@ -71,11 +71,11 @@ class _Reductions:
 
         return marked
 
-    def with_hook_marked(self, register: Callable) -> Callable:
+    def with_hook_marked(self, register: Callable[..., Any]) -> Callable[..., Any]:
         """`dist._register_comm_hook`: a hook reduces what it makes as the Reducer does."""
         return lambda reducer, state, hook: register(reducer, state, self._in_hook_of(hook))
 
-    def _in_hook_of(self, hook: Callable) -> Callable:
+    def _in_hook_of(self, hook: Callable[..., Any]) -> Callable[..., Any]:
         marked = self.marking(hook)
 
         @functools.wraps(hook)
@@ -114,7 +114,7 @@ class _Reductions:
         elif self._in_hook:
             self._stashed.append(tensor)
 
-    def making_buckets(self, function: Callable) -> Callable:
+    def making_buckets(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """In the Reducer's constructor, or before each forward: by then the watchdog has seen what hooks reduced."""
         marked = self.marking(function)
 
@@ -125,16 +125,16 @@ class _Reductions:
 
         return make
 
-    def on_streams(self, then: Callable) -> Callable:
+    def on_streams(self, then: Callable[..., Any]) -> Callable[..., Any]:
         """See Note [Callbacks have streams of their own]."""
 
         @functools.wraps(then)
-        def call(future: Any, callback: Callable) -> Any:
+        def call(future: Any, callback: Callable[..., Any]) -> Any:
             return then(future, self._on_stream(callback) if self._in_hook else callback)
 
         return call
 
-    def _on_stream(self, callback: Callable) -> Callable:
+    def _on_stream(self, callback: Callable[..., Any]) -> Callable[..., Any]:
         self._streams = self._streams or cycle([torch.cuda.Stream() for _ in range(POOL_SIZE)])
         stream = next(self._streams)
 

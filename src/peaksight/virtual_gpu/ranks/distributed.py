@@ -106,7 +106,14 @@ def _keep_stores_in_process(patches: Patches) -> None:
 def _start_one_process(patches: Patches, world: World) -> None:
     """`torch.multiprocessing.spawn(train, nprocs=n)`: the process of the simulated rank is this one."""
 
-    def spawn(fn: Callable, args: tuple = (), nprocs: int = 1, join: bool = True, *more: Any, **kwargs: Any) -> Any:
+    def spawn(
+        fn: Callable[..., Any],
+        args: tuple[Any, ...] = (),
+        nprocs: int = 1,
+        join: bool = True,
+        *more: Any,
+        **kwargs: Any,
+    ) -> Any:
         if nprocs > 0:
             fn(world.started(nprocs), *args)
         return None if join else _Finished()

@@ -57,7 +57,7 @@ class Objects:
         return pickle.loads(pickled)
 
 
-def _among_several(alone: Callable, answer: Callable[[dict[str, Any], Any], None]) -> Callable:
+def _among_several(alone: Callable[..., Any], answer: Callable[[dict[str, Any], Any], None]) -> Callable[..., Any]:
     signature = inspect.signature(alone)
 
     @wraps(alone)

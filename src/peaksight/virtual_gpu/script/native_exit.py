@@ -28,11 +28,11 @@ def answer_native_exit(patches: Patches) -> None:
         return
     process, is_over = os.getpid(), [False]
 
-    @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-    def at_exit(argument: Any) -> None:
+    def end(argument: Any) -> None:
         if not is_over[0] and os.getpid() == process:
             _end(sys._getframe().f_back)
 
+    at_exit = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(end)
     owner = ctypes.create_string_buffer(1)
     libc.__cxa_atexit(at_exit, None, owner)
     _kept.append(at_exit)

@@ -12,7 +12,7 @@ import torch
 from peaksight.virtual_gpu.torch_private import BypassDispatchCache, FakeTensor
 
 
-def cache_key(func: Any, args: Iterable[Any], kwargs: dict[str, Any]) -> tuple:
+def cache_key(func: Any, args: Iterable[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
     """What decides the metadata of `func(*args, **kwargs)`; raises BypassDispatchCache where a key cannot say it."""
     parts: list[Any] = [func, torch.get_default_dtype(), torch.is_inference_mode_enabled()]
     _describe(args, parts)

@@ -27,7 +27,7 @@ class CachedResults:
         self.known: Any = None
         self._attributes: dict[torch.device, dict[str, Any]] = {}
 
-    def result(self, func: Any, args: Any, kwargs: dict) -> Any:
+    def result(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         """What `func(*args, **kwargs)` returns, made anew; UNKNOWN where that has to be computed."""
         self.known = None
         try:

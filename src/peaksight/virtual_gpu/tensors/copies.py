@@ -47,5 +47,5 @@ def _of_shared_storage(tensor: Any, memo: dict[Any, Any]) -> torch.Tensor:
     return copied
 
 
-def _reduce(tensor: torch.Tensor, protocol: Any) -> tuple:
+def _reduce(tensor: torch.Tensor, protocol: Any) -> tuple[Any, ...]:
     return SavedTensor.restore, (SavedTensor.of(tensor), None)

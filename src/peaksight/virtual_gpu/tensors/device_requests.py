@@ -21,7 +21,9 @@ class DeviceRequests(TorchFunctionMode):
     Every attribute of every tensor passes through here, so the common case is short.
     """
 
-    def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         """Rewrite the device of one call and make it."""
         try:
             with TURN:
@@ -30,7 +32,7 @@ class DeviceRequests(TorchFunctionMode):
             let_go(error)
             raise
 
-    def _call(self, func: Callable, args: tuple, kwargs: dict | None) -> Any:
+    def _call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
         rewrite = _REWRITES.get(func)
         if rewrite is not None:
             return rewrite(func, args, kwargs or {})
@@ -44,12 +46,12 @@ class DeviceRequests(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-def _keep(func: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _keep(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     """Pinned memory is host memory like any other, but for the time of copies."""
     return pin(args[0])
 
 
-def _to(func: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _to(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     args = (args[0], *(for_cpp(a) if i == 0 else a for i, a in enumerate(args[1:])))
     kwargs = {k: for_cpp(v) if k == "device" else v for k, v in kwargs.items()}
     return func(*args, **kwargs) if not _is_of_library(args[0]) else _moved_plain(func, args, kwargs)
@@ -61,7 +63,7 @@ def _is_of_library(tensor: torch.Tensor) -> bool:
     return kind is not torch.Tensor and not isinstance(tensor, _KNOWN) and kind.__torch_dispatch__ is _NO_DISPATCH
 
 
-def _moved_plain(func: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _moved_plain(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     """On the card it is a plain tensor, which keeps the attributes."""
     with torch._C.DisableTorchFunctionSubclass():
         plain = args[0].as_subclass(torch.Tensor)
@@ -72,12 +74,12 @@ def _moved_plain(func: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
     return moved
 
 
-def _device(func: Callable, args: tuple, kwargs: dict) -> torch.device:
+def _device(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.device:
     """`torch.device(0)` is the card, of which a CPU build does not know."""
     return func(*(for_python(for_cpp(a)) if isinstance(a, int) and len(args) == 1 else a for a in args), **kwargs)
 
 
-def _cuda(func: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _cuda(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     return _to_cuda(*args, **kwargs)
 
 
@@ -86,7 +88,7 @@ def _to_cuda(tensor: torch.Tensor, device: Any = None, non_blocking: bool = Fals
     return _to(torch.Tensor.to, (tensor, where), {"non_blocking": non_blocking, **kwargs})
 
 
-def _from_data(func: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _from_data(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     """Make the tensor on the CPU and move it: `torch.tensor(data, device="meta:0")` would lose the index."""
     device = for_cpp(kwargs.get("device") if kwargs.get("device") is not None else default_device())
     if for_python(device) is device:
@@ -98,7 +100,7 @@ def _from_data(func: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
     return made.to(device).requires_grad_(requires_grad)
 
 
-def _as_array(func: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+def _as_array(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     """A storage of a file becomes a tensor without the look at its first byte that torch takes."""
     if args and isinstance(args[0], torch.UntypedStorage) and args[0].device.type == "cpu":
         tensor = torch.empty(0, dtype=kwargs.get("dtype", torch.uint8)).set_(args[0])
@@ -106,7 +108,7 @@ def _as_array(func: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
     return _from_data(func, args, kwargs)
 
 
-def _numpy(func: Callable, args: tuple, kwargs: dict) -> Any:
+def _numpy(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A parameter on the host is fake, its array is not."""
     if not isinstance(args[0], FakeTensor):
         return func(*args, **kwargs)
@@ -121,7 +123,7 @@ def _numpy(func: Callable, args: tuple, kwargs: dict) -> Any:
     return host_copy(args[0]).numpy()
 
 
-def _set_data(func: Callable, args: tuple, kwargs: dict) -> None:
+def _set_data(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """`parameter.data = moved` takes the device along; of a real tensor a fake one takes the shape."""
     tensor, data = args
     if not isinstance(tensor, FakeTensor):
@@ -131,7 +133,7 @@ def _set_data(func: Callable, args: tuple, kwargs: dict) -> None:
     tensor.fake_device = data.device
 
 
-def _answer_device(func: Callable, args: tuple, kwargs: dict) -> torch.device:
+def _answer_device(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.device:
     """A subclass that wraps tensors, as DTensor does, is to C++ on `meta:k`."""
     return for_python(args[0].device)
 
@@ -141,7 +143,7 @@ _NO_DISPATCH: Any = _TENSOR.__torch_dispatch__
 _KNOWN: Any = (FakeTensor, torch.nn.Parameter, torch.nn.parameter.UninitializedBuffer)
 
 
-def _array(func: Callable, args: tuple, kwargs: dict) -> Any:
+def _array(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`numpy.asarray(tensor)`."""
     if not isinstance(args[0], FakeTensor):
         return func(*args, **kwargs)
@@ -149,7 +151,7 @@ def _array(func: Callable, args: tuple, kwargs: dict) -> Any:
     return array.astype(*args[1:], copy=False) if args[1:] else array
 
 
-_REWRITES: dict[Callable, Callable] = {
+_REWRITES: dict[Callable[..., Any], Callable[..., Any]] = {
     _TENSOR.device.__get__: _answer_device,
     _TENSOR.is_cuda.__get__: lambda func, args, kwargs: for_python(args[0].device).type == "cuda",
     _TENSOR.is_meta.__get__: lambda func, args, kwargs: for_python(args[0].device).type == "meta",

@@ -45,7 +45,7 @@ def is_one_hot_along(tensor: Any, dim: int) -> bool:
     return bool(tensor.dim()) and getattr(tensor, ONE_HOT, None) == tensor.shape[dim]
 
 
-def remember(func: Any, args: tuple, kwargs: dict, out: Any) -> None:
+def remember(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> None:
     """After `out = func(*args)` on the virtual GPU: what `choices` and `is_one_hot_along` are to say of it."""
     if func in SCATTERS and choices(args[2]) == args[0].shape[args[1]]:
         setattr(out, ONE_HOT, choices(args[2]))
@@ -55,7 +55,7 @@ def remember(func: Any, args: tuple, kwargs: dict, out: Any) -> None:
         _remember_choices(func, args, kwargs, out)
 
 
-def _remember_choices(func: Any, args: tuple, kwargs: dict, out: Any) -> None:
+def _remember_choices(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> None:
     rule = _RULES.get(func)
     if rule is not None:
         num_choices = rule(args, kwargs)
@@ -71,36 +71,36 @@ def _remember_choices(func: Any, args: tuple, kwargs: dict, out: Any) -> None:
             setattr(tensor, CHOICES, (num_choices, family))
 
 
-def _along(position: int, default: int | None) -> Callable[[tuple, dict], int | None]:
+def _along(position: int, default: int | None) -> Callable[[tuple[Any, ...], dict[str, Any]], int | None]:
     """The size of the dimension that is the argument at `position`; of all elements, where it is None."""
 
-    def size(args: tuple, kwargs: dict) -> int | None:
+    def size(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int | None:
         tensor, dim = args[0], args[position] if len(args) > position else kwargs.get("dim", default)
         return tensor.numel() if dim is None or not tensor.dim() else tensor.shape[dim]
 
     return size
 
 
-def _same(args: tuple, kwargs: dict) -> int | None:
+def _same(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int | None:
     return choices(args[0])
 
 
-def _joined(args: tuple, kwargs: dict) -> int | None:
+def _joined(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int | None:
     (first, *others) = {choices(tensor) for tensor in args[0]}
     return None if others else first
 
 
-def _drawn(args: tuple, kwargs: dict) -> int | None:
+def _drawn(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int | None:
     """`randint(high, size)` and `randint(low, high, size)`."""
     low, high = (args[0], args[1]) if isinstance(args[1], int) else (0, args[0])
     return high if low == 0 else None
 
 
-def _remainder(args: tuple, kwargs: dict) -> int | None:
+def _remainder(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int | None:
     return args[1] if isinstance(args[1], int) and args[1] > 0 else None
 
 
-_RULES: dict[Any, Callable[[tuple, dict], int | None]] = {
+_RULES: dict[Any, Callable[[tuple[Any, ...], dict[str, Any]], int | None]] = {
     **dict.fromkeys((aten.topk.default, aten.topk.values), _along(2, -1)),
     **dict.fromkeys((aten.argmax.default, aten.argmax.out, aten.argmin.default), _along(1, None)),
     **dict.fromkeys((aten.max.dim, aten.min.dim, aten.sort.default, aten.argsort.default), _along(1, -1)),

@@ -58,7 +58,7 @@ _DISPATCHING = DISPATCH_FILES | {__file__, str(Path(__file__).with_name("mode.py
 _OPERATORS = {aten.add.Tensor, *(operator for operators in FORMULAS.values() for operator in operators)}
 
 
-def in_place_of(func: Any, args: tuple, kwargs: dict) -> Any:
+def in_place_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What the card runs for `func`, which the mode dispatches: itself, or in a backward pass its in-place form."""
     if func not in _OPERATORS or not called_by_engine(_DISPATCHING):
         return func
@@ -72,12 +72,12 @@ def in_place_of(func: Any, args: tuple, kwargs: dict) -> Any:
     return in_place
 
 
-def _fits(func: Any, args: tuple) -> bool:
+def _fits(func: Any, args: tuple[Any, ...]) -> bool:
     """Whether the result has the shape of the first argument; where one bound of `clamp` is broadcast, it has not."""
     return func not in _MASKS or torch.broadcast_shapes(args[0].shape, args[1].shape) == args[0].shape
 
 
-def _accumulates(args: tuple, kwargs: dict) -> bool:
+def _accumulates(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether this is the sum of two gradients for one input: torch/csrc/autograd/input_buffer.cpp, `accumulate`."""
     return (
         not kwargs

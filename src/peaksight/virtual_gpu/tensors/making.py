@@ -30,19 +30,19 @@ INITIALISED = {
 LARGE_NUMEL = 1 << 16
 
 
-def is_parameter_in_the_making(func: Any, args: tuple) -> bool:
+def is_parameter_in_the_making(func: Any, args: tuple[Any, ...]) -> bool:
     """Whether the result of the CPU factory call `func(*args)` should be fake."""
     if func in UNINITIALISED:  # torch.load makes its tensors from empty(0), copy.deepcopy from new_empty([])
         return _numel(args) > 0 and len(_size(args)) > 0 and _inside_module_init()
     return func in INITIALISED and _numel(args) >= LARGE_NUMEL and _inside_module_init()
 
 
-def _size(args: tuple) -> Sequence[Any]:
+def _size(args: tuple[Any, ...]) -> Sequence[Any]:
     """The size among the first arguments; of `eye(n, m)` and `empty_like(tensor)` those arguments."""
     return next((size for size in args[:2] if isinstance(size, (list, tuple))), args[:2])
 
 
-def _numel(args: tuple) -> int:
+def _numel(args: tuple[Any, ...]) -> int:
     return prod(size for size in _size(args) if isinstance(size, int))
 
 

@@ -58,12 +58,12 @@ def _noted(storage: torch.UntypedStorage, mappings: dict[int, int]) -> torch.Unt
     return storage
 
 
-def copies_file(func: Any, args: tuple) -> bool:
+def copies_file(func: Any, args: tuple[Any, ...]) -> bool:
     """Whether `func(*args)` would load a large tensor of a file to copy it."""
     return func in COPIES and any(_is_in(_files, source) for source in _sources(args))
 
 
-def copy_of_stand_ins(func: Any, args: tuple, kwargs: dict) -> torch.Tensor | None:
+def copy_of_stand_ins(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor | None:
     """What stands in for `func(*args)` where it copies nothing but large stand-ins; None otherwise."""
     if func not in COPIES or not _stand_ins or not all(_is_in(_stand_ins, source) for source in _sources(args)):
         return None
@@ -73,7 +73,7 @@ def copy_of_stand_ins(func: Any, args: tuple, kwargs: dict) -> torch.Tensor | No
     return untouched(copied.shape, copied.dtype)
 
 
-def _sources(args: tuple) -> Sequence[torch.Tensor]:
+def _sources(args: tuple[Any, ...]) -> Sequence[torch.Tensor]:
     return args[0] if isinstance(args[0], (list, tuple)) else args[:1]
 
 

@@ -39,7 +39,7 @@ TO_DEVICE = ("device", "dtype", "non_blocking", "copy", "memory_format")
 class Observer(Protocol):
     """Who is told what the virtual GPU does."""
 
-    def after(self, func: Any, args: tuple, kwargs: dict, out: Any, known: Any) -> None:
+    def after(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, known: Any) -> None:
         """`func` returned `out` on the device.
 
         `known` is the same object whenever it is called with arguments of the same shapes, None where none is at hand.
@@ -73,9 +73,9 @@ class VirtualGpuMode(FakeTensorMode):
     def __init__(
         self,
         observer: Observer,
-        rules: dict[Any, Callable],
-        shapes: dict[str, Callable],
-        sparse_rules: dict[Any, Callable],
+        rules: dict[Any, Callable[..., Any]],
+        shapes: dict[str, Callable[..., Any]],
+        sparse_rules: dict[Any, Callable[..., Any]],
     ) -> None:
         """Report to `observer`."""
         super().__init__(allow_non_fake_inputs=True)
@@ -126,7 +126,7 @@ class VirtualGpuMode(FakeTensorMode):
             self._observer.lacks(device)
         return device
 
-    def _on_card(self, func: Any, types: Any, args: Any, kwargs: dict) -> Any:
+    def _on_card(self, func: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         if func is aten._local_scalar_dense.default:
             self._observer.leaves(args[0])
             return values.read_scalar(args[0], lambda: self._observer.made_up("value"))
@@ -158,7 +158,7 @@ class VirtualGpuMode(FakeTensorMode):
                 return args[0]
         return out
 
-    def _steps(self, func: Any, args: tuple) -> Callable | None:
+    def _steps(self, func: Any, args: tuple[Any, ...]) -> Callable[..., Any] | None:
         """What the card runs in place of `func`; it may return NotImplemented for a call that is one kernel."""
         if func in self._sparse_rules and any(getattr(arg, "layout", None) is torch.sparse_coo for arg in args):
             return self._sparse_rules[func]
@@ -175,12 +175,12 @@ class VirtualGpuMode(FakeTensorMode):
             meta = torch.empty_strided(real.shape, real.stride(), dtype=real.dtype, device="meta")
         return FakeTensor(self, meta, real.device)
 
-    def _all_faked(self, args: Any, kwargs: dict) -> Any:
+    def _all_faked(self, args: Any, kwargs: dict[str, Any]) -> Any:
         if not (_any_real(args) or _any_real(kwargs.values())):
             return args, kwargs
         return tree_map(lambda leaf: self.fake(leaf) if _is_real(leaf) else leaf, (args, kwargs))
 
-    def _run_fake(self, func: Any, types: Any, args: Any, kwargs: dict) -> Any:
+    def _run_fake(self, func: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         kwargs |= {"generator": None} if "generator" in kwargs else {}
         shape_rule = self._shapes.get(func.name())
         self._nested = True
@@ -193,7 +193,7 @@ class VirtualGpuMode(FakeTensorMode):
         finally:
             self._nested = False
 
-    def _run_fake_kernel(self, func: Any, types: Any, args: Any, kwargs: dict) -> Any:
+    def _run_fake_kernel(self, func: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         if func is UNSAFE_VIEW:
             func = VIEW
         out = self._cached.result(func, args, kwargs)
@@ -216,7 +216,7 @@ class VirtualGpuMode(FakeTensorMode):
         """A shape rule used an upper bound."""
         self._observer.made_up("shape")
 
-    def _leaves_the_card(self, func: Any, args: Any, kwargs: dict) -> bool:
+    def _leaves_the_card(self, func: Any, args: Any, kwargs: dict[str, Any]) -> bool:
         """A device-to-host copy of anything but a module's own tensors and those of weights in the making."""
         device = kwargs.get("device")
         return (
@@ -246,7 +246,7 @@ def _is_real(leaf: Any) -> bool:
     return type(leaf) in (torch.Tensor, nn.Parameter) and leaf.layout == torch.strided
 
 
-def _concerns_the_card(func: Any, types: Any, args: Any, kwargs: dict) -> bool:
+def _concerns_the_card(func: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> bool:
     if any(issubclass(t, FakeTensor) for t in types):
         return True
     device = kwargs.get("device")

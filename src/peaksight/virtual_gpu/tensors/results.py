@@ -47,7 +47,7 @@ def _strided_parts(tensor: torch.Tensor, made_up: Callable[[str], None]) -> Sequ
     raise _of_unknown_layout(tensor.layout)
 
 
-def unknown_layout(args: Any, kwargs: dict) -> UnsupportedError | None:
+def unknown_layout(args: Any, kwargs: dict[str, Any]) -> UnsupportedError | None:
     """What to say of the arguments of an operator that failed, None where they are of layouts that are known."""
     tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
     layouts = [*(tensor.layout for tensor in tensors), kwargs.get("layout") or torch.strided]

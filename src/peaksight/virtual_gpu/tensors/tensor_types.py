@@ -40,7 +40,7 @@ def install(patches: Patches) -> None:
         patches.set(torch.cuda, name, _CudaType(name, (), {"dtype": dtype, "__module__": "torch.cuda"}))
 
 
-def rewrite_type(func: Callable, args: tuple, kwargs: dict) -> Any:
+def rewrite_type(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`tensor.type()` and `tensor.type(wanted)`."""
     tensor = args[0]
     wanted: Any = args[1] if len(args) > 1 else kwargs.get("dtype")

@@ -30,7 +30,7 @@ def most_true(tensor: torch.Tensor) -> int:
     return min(count, tensor.numel()) if family is not None and family.valid else tensor.numel()
 
 
-def count_result(func: Any, args: tuple) -> int | None:
+def count_result(func: Any, args: tuple[Any, ...]) -> int | None:
     """What `most_true` is to say of `func(*args)`, None without a rule; asked before anything is written."""
     if func in WRITES:
         count = WRITES[func](*args)
@@ -43,7 +43,7 @@ def count_result(func: Any, args: tuple) -> int | None:
     return most_true(args[0]) if is_view else None
 
 
-def remember(func: Any, args: tuple, out: Any, count: int | None) -> None:
+def remember(func: Any, args: tuple[Any, ...], out: Any, count: int | None) -> None:
     """No more than `count` elements of `out` aren't zero, until it or a view of it is written to."""
     if count is None or not isinstance(out, FakeTensor) or known_value(out) is not None:
         return

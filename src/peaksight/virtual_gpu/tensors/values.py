@@ -45,7 +45,7 @@ BY_SHAPE_ALONE = {
     aten.fill_.Scalar,
 }
 # Each of their elements is the same number.
-FILLED: dict[Any, Callable[[tuple], Any]] = {
+FILLED: dict[Any, Callable[[tuple[Any, ...]], Any]] = {
     **dict.fromkeys((aten.ones.default, aten.ones_like.default, aten.new_ones.default), lambda args: 1),
     **dict.fromkeys((aten.zeros.default, aten.zeros_like.default, aten.new_zeros.default), lambda args: 0),
     **dict.fromkeys((aten.full.default, aten.full_like.default), lambda args: args[1]),
@@ -96,7 +96,7 @@ class Family:
         self.valid = True
 
 
-def follow(func: Any, args: tuple, kwargs: dict, out: Any) -> None:
+def follow(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> None:
     """After `out = func(*args)` on the virtual GPU: compute the values of `out` where all inputs have theirs."""
     outputs = out if isinstance(out, (list, tuple)) else (out,)
     if func in ON_FINITE_VALUES:
@@ -113,7 +113,7 @@ def follow(func: Any, args: tuple, kwargs: dict, out: Any) -> None:
         _forget_written(func, args, kwargs)
 
 
-def _follow_small(func: Any, args: tuple, kwargs: dict, outputs: Sequence[FakeTensor]) -> None:
+def _follow_small(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outputs: Sequence[FakeTensor]) -> None:
     if func in BY_SHAPE_ALONE:
         args = (torch.empty(args[0].shape, dtype=args[0].dtype), *args[1:])
     inputs = [*_tensors_in(args), *_tensors_in(kwargs.values())]
@@ -127,7 +127,9 @@ def _follow_small(func: Any, args: tuple, kwargs: dict, outputs: Sequence[FakeTe
         attach(output, value.clone() if value is args[0] and not aliases else value, family)
 
 
-def _compute(func: Any, args: tuple, kwargs: dict, inputs: list[torch.Tensor]) -> Sequence[torch.Tensor] | None:
+def _compute(
+    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], inputs: list[torch.Tensor]
+) -> Sequence[torch.Tensor] | None:
     if torch.Tag.nondeterministic_seeded in func.tags:
         return None
     if not all(known_value(tensor) is not None and tensor.numel() <= MAX_EXACT_NUMEL for tensor in inputs):
@@ -157,7 +159,7 @@ def _to_host(leaf: Any) -> Any:
     return known_value(leaf) if isinstance(leaf, FakeTensor) else leaf
 
 
-def _is_small(tensor: torch.Tensor, func: Any = None, args: tuple = ()) -> bool:
+def _is_small(tensor: torch.Tensor, func: Any = None, args: tuple[Any, ...] = ()) -> bool:
     """Whether values of `tensor` are followed; masks keep theirs as floats, for what `interpolate` makes of them."""
     is_mask = (func is aten._to_copy.default and not _is_float(args[0].dtype)) or (
         func is not None and func.is_view and known_value(args[0]) is not None
@@ -170,7 +172,7 @@ def _is_float(dtype: torch.dtype) -> bool:
     return dtype.is_floating_point or dtype.is_complex
 
 
-def _forget_written(func: Any, args: tuple, kwargs: dict) -> None:
+def _forget_written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     for position in _written(func):
         if position < len(args):
             forget(args[position])

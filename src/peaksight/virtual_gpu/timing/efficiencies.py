@@ -4,6 +4,7 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 POINTWISE = "pointwise"
 # What the figures of an arithmetic are taken from where a kind was not measured in it, best first.
@@ -101,7 +102,7 @@ def efficiencies() -> Efficiencies:
     return Efficiencies(host=Host(**table.pop("host")), kinds=kinds, **table)
 
 
-def _kind(name: str, facts: dict) -> Kind:
+def _kind(name: str, facts: dict[str, Any]) -> Kind:
     reaches = {key: Reach(**value) for key, value in facts.items() if isinstance(value, dict)}
     plain = {key: value for key, value in facts.items() if not isinstance(value, dict)}
     return Kind(**{**plain, "name": name, "operators": tuple(facts.get("operators", ())), "reaches": reaches})

@@ -17,7 +17,7 @@ _WIDE_HEAD = 128
 _MAX_CHANNEL_NUMEL = 2**15
 
 
-def kind_of(func: Any, args: tuple, kwargs: dict, out: Any) -> Kind:
+def kind_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Kind:
     """The kind of `func(*args, **kwargs)`, which returned `out`."""
     table = efficiencies()
     listed = table.kind_of(name_of(func))
@@ -25,13 +25,13 @@ def kind_of(func: Any, args: tuple, kwargs: dict, out: Any) -> Kind:
     return listed if variant is None else table.kinds[variant(listed.name, func, args, kwargs, out)]
 
 
-def arithmetic_of(args: tuple, out: Any) -> str:
+def arithmetic_of(args: tuple[Any, ...], out: Any) -> str:
     """What the kernels compute in: the name of a `Reach`, by the first floating-point tensor."""
     dtype = next((tensor.dtype for tensor in tensors_in((*args, out)) if tensor.dtype.is_floating_point), torch.float32)
     return {1: "fp8", 2: "half", 8: "double"}.get(dtype.itemsize, "fp32")
 
 
-def _pointwise(name: str, func: Any, args: tuple, kwargs: dict, out: Any) -> str:
+def _pointwise(name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> str:
     """`cast` to another dtype; `strided` where an input lies otherwise than the result: nothing is vectorised.
 
     `transposed` where not even neighbours are neighbours.
@@ -46,7 +46,7 @@ def _pointwise(name: str, func: Any, args: tuple, kwargs: dict, out: Any) -> str
     return "strided" if any(tensor.stride() != out.stride() for tensor in inputs) else name
 
 
-def _product(name: str, func: Any, args: tuple, kwargs: dict, out: Any) -> str:
+def _product(name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> str:
     return name if all(map(_is_aligned, tensors_in((*args, out)))) else f"{name}_unaligned"
 
 
@@ -56,7 +56,7 @@ def _is_aligned(tensor: torch.Tensor) -> bool:
     return max(tensor.stride()[-2:]) * tensor.itemsize % _ALIGNMENT_BYTES == 0
 
 
-def _convolution(name: str, func: Any, args: tuple, kwargs: dict, out: Any) -> str:
+def _convolution(name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> str:
     """By groups, by channels, and by whether those lie next to each other."""
     images = args[1] if name.endswith("_backward") else args[0]
     if argument_of(func, args, kwargs, "groups", 1) > 1:
@@ -67,11 +67,11 @@ def _convolution(name: str, func: Any, args: tuple, kwargs: dict, out: Any) -> s
     return f"last_{name}" if is_last else name
 
 
-def _attention(name: str, func: Any, args: tuple, kwargs: dict, out: Any) -> str:
+def _attention(name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> str:
     return f"wide_{name}" if next(tensors_in(args)).shape[-1] >= _WIDE_HEAD else name
 
 
-def _batch_norm(name: str, func: Any, args: tuple, kwargs: dict, out: Any) -> str:
+def _batch_norm(name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> str:
     images = next(tensors_in(args))
     return f"large_{name}" if images.numel() > images.shape[1] * _MAX_CHANNEL_NUMEL else name
 

@@ -26,7 +26,7 @@ class Cost:
     kind: str
 
 
-def cost_of(func: Any, args: tuple, kwargs: dict, out: Any, card: Card) -> Cost:
+def cost_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, card: Card) -> Cost:
     """What `func(*args, **kwargs)`, which returned `out`, costs on `card`."""
     work = work_of(func, args, kwargs, out)
     kind, arithmetic = kind_of(func, args, kwargs, out), arithmetic_of(args, out)

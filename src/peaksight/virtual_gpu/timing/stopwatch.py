@@ -53,7 +53,9 @@ class Stopwatch:
         self._step_began = 0.0
         self._is_running = False
 
-    def ran(self, func: Any, args: tuple, kwargs: dict, out: Any, device: int | None, known: Any) -> None:
+    def ran(
+        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, device: int | None, known: Any
+    ) -> None:
         """`func` returned `out`, on the card number `device` where one holds it.
 
         `known` is the same object whenever that is called with arguments of the same shapes, or None.
@@ -132,7 +134,7 @@ class Stopwatch:
             self._step_began = self.clocks.now
         return self._is_running
 
-    def _cost(self, func: Any, args: tuple, kwargs: dict, out: Any, known: Any) -> Cost:
+    def _cost(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, known: Any) -> Cost:
         """As `cost_of`, once for each kind of call; with `known` its identity tells the kind."""
         key = _shapes_of(func, args) if known is None else id(known)
         found = self._costs.get(key)
@@ -154,7 +156,9 @@ class Stopwatch:
     def _stream(self, device: int) -> Stream:
         return device, self._devices.ledgers[device].stream
 
-    def _copied_over_link(self, func: Any, args: tuple, kwargs: dict, out: Any) -> tuple[int, int, bool, bool] | None:
+    def _copied_over_link(
+        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
+    ) -> tuple[int, int, bool, bool] | None:
         """Card, bytes, whether the host's memory is pinned and whether it waits; None for a copy within a card."""
         source, target = (args[1], args[0]) if func is aten.copy_.default else (args[0], out)
         here, there = _card_of(source), _card_of(target)
@@ -180,7 +184,7 @@ def _card_of(tensor: torch.Tensor) -> int | None:
     return device.index if device.type == "cuda" else None
 
 
-def _card_among(values: tuple) -> int | None:
+def _card_among(values: tuple[Any, ...]) -> int | None:
     """The card of the first tensor on one, for what returns nothing."""
     return next((card for tensor in tensors_in(values) if (card := _card_of(tensor)) is not None), None)
 
@@ -192,7 +196,7 @@ def allows_tf32(kind: str) -> bool:
     return torch.backends.cuda.matmul.fp32_precision == "tf32"
 
 
-def _shapes_of(func: Any, args: tuple) -> tuple | None:
+def _shapes_of(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """What decides the cost of a call on strided tensors and numbers; None for others, such as lists."""
     parts = [func]
     for arg in args:

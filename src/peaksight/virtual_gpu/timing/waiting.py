@@ -43,7 +43,7 @@ def _follow_policies(patches: Patches, stopwatch: Stopwatch) -> None:
         patches.set(mode, "__torch_dispatch__", _asking(mode.__torch_dispatch__, stopwatch))
 
 
-def _asking(dispatch: Callable, stopwatch: Stopwatch) -> Callable:
+def _asking(dispatch: Callable[..., Any], stopwatch: Stopwatch) -> Callable[..., Any]:
     def asked(*args: Any, **kwargs: Any) -> Any:
         stopwatch.asked()
         return dispatch(*args, **kwargs)
@@ -56,7 +56,7 @@ def _follow_checkpoints(patches: Patches, stopwatch: Stopwatch) -> None:
         patches.set(hooks, "__init__", _beginning(hooks.__init__, stopwatch))
 
 
-def _beginning(begin: Callable, stopwatch: Stopwatch) -> Callable:
+def _beginning(begin: Callable[..., Any], stopwatch: Stopwatch) -> Callable[..., Any]:
     def began(*args: Any, **kwargs: Any) -> None:
         stopwatch.region_begins()
         begin(*args, **kwargs)

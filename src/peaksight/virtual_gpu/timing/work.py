@@ -61,7 +61,7 @@ def launches(func: Any) -> bool:
     return name_of(func) not in NO_KERNEL and not getattr(func, "is_view", False)
 
 
-def work_of(func: Any, args: tuple, kwargs: dict, out: Any) -> Work:
+def work_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Work:
     """What `func(*args, **kwargs)` has done, which returned `out`."""
     name = name_of(func)
     results = list(tensors_in((out,)))
@@ -104,12 +104,12 @@ def touched_bytes(tensor: torch.Tensor) -> int:
     return prod(size for size, step in zip(tensor.shape, tensor.stride(), strict=True) if step) * tensor.itemsize
 
 
-def written(func: Any, args: tuple) -> list[torch.Tensor]:
+def written(func: Any, args: tuple[Any, ...]) -> list[torch.Tensor]:
     """The tensors among `args` that `func`, which returns nothing, writes to."""
     return list(tensors_in(args[position] for position in _written_positions(func) if position < len(args)))
 
 
-def flops_of(func: Any, args: tuple, kwargs: dict, out: Any) -> int:
+def flops_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> int:
     """By torch's formula; 0 where it has none, or one that does not take these arguments."""
     formula = flop_registry.get(getattr(func, "overloadpacket", func))
     try:
@@ -118,7 +118,7 @@ def flops_of(func: Any, args: tuple, kwargs: dict, out: Any) -> int:
         return 0
 
 
-def num_launches(args: tuple, results: list[torch.Tensor]) -> int:
+def num_launches(args: tuple[Any, ...], results: list[torch.Tensor]) -> int:
     """The kernels of an operator on lists of tensors, as `multi_tensor_apply` cuts them."""
     lists = [value for value in args if isinstance(value, (list, tuple)) and list(tensors_in(value[:1]))]
     if not lists:
@@ -131,7 +131,7 @@ def num_launches(args: tuple, results: list[torch.Tensor]) -> int:
     )
 
 
-def _bytes_read(name: str, args: tuple, inputs: list[torch.Tensor], results: list[torch.Tensor]) -> int:
+def _bytes_read(name: str, args: tuple[Any, ...], inputs: list[torch.Tensor], results: list[torch.Tensor]) -> int:
     if name in NOT_READ:
         first, others = 0, list(tensors_in(args[1:]))
     elif name in GATHERING or name in SCATTERING:
@@ -155,11 +155,11 @@ def _position_of(func: Any, name: str) -> int | None:
     return next((at for at, argument in arguments if argument.name == name), None)
 
 
-def _is_causal(func: Any, args: tuple, kwargs: dict) -> bool:
+def _is_causal(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return bool(argument_of(func, args, kwargs, "is_causal", False))
 
 
-def argument_of(func: Any, args: tuple, kwargs: dict, name: str, default: Any) -> Any:
+def argument_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str, default: Any) -> Any:
     """The argument called `name`, `default` where `func` has none, or was called without."""
     at = _position_of(func, name)
     return args[at] if at is not None and at < len(args) else kwargs.get(name, default)

@@ -44,7 +44,7 @@ class Autocast:
         """Register a kernel for every operator that torch `release` casts; `patches` takes them out again."""
         self._cache = WeightCache()
         self._clear_real = patches.set(torch, "clear_autocast_cache", self._clear)
-        kernels: dict[str, Callable] = {}
+        kernels: dict[str, Callable[..., Any]] = {}
         for names, kernel in (
             (autocast_ops.LOWER_PRECISION, self._lower_precision),
             (autocast_ops.FLOAT32, self._float32),
@@ -60,16 +60,16 @@ class Autocast:
         self._cache.clear()
         self._clear_real()
 
-    def _lower_precision(self, op: Any) -> Callable:
+    def _lower_precision(self, op: Any) -> Callable[..., Any]:
         return self._casting(op, lambda args: torch.get_autocast_dtype("cuda"))
 
-    def _float32(self, op: Any) -> Callable:
+    def _float32(self, op: Any) -> Callable[..., Any]:
         return self._casting(op, lambda args: torch.float32)
 
-    def _widest(self, op: Any) -> Callable:
+    def _widest(self, op: Any) -> Callable[..., Any]:
         return self._casting(op, _widest_dtype)
 
-    def _casting(self, op: Any, dtype_of: Callable) -> Callable:
+    def _casting(self, op: Any, dtype_of: Callable[..., Any]) -> Callable[..., Any]:
         def kernel(*args: Any, **kwargs: Any) -> Any:
             with autocast_excluded():
                 dtype = dtype_of(args)
@@ -79,7 +79,7 @@ class Autocast:
 
         return kernel
 
-    def _float32_by_argument(self, op: Any) -> Callable:
+    def _float32_by_argument(self, op: Any) -> Callable[..., Any]:
         position = [argument.name for argument in op._schema.arguments].index("dtype")
 
         def kernel(*args: Any, **kwargs: Any) -> Any:
@@ -132,13 +132,13 @@ def _is_eligible(value: Any) -> bool:
     return is_virtual_cuda(value) and value.is_floating_point() and value.dtype != torch.float64
 
 
-def _widest_dtype(args: tuple) -> torch.dtype:
+def _widest_dtype(args: tuple[Any, ...]) -> torch.dtype:
     leaves = [leaf for a in args for leaf in (a if isinstance(a, (list, tuple)) else (a,))]
     dtypes = [leaf.dtype for leaf in leaves if _is_eligible(leaf)]
     return torch.float32 if torch.float32 in dtypes else torch.get_autocast_dtype("cuda")
 
 
-def _banned(op: Any) -> Callable:
+def _banned(op: Any) -> Callable[..., Any]:
     def kernel(*args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
             f"{op._schema.name} is unsafe under autocast: use the form that takes logits "

@@ -54,7 +54,7 @@ def _follow_packing(patches: Patches, requests: DeviceRequests, stopwatch: Stopw
     hooks = torch.autograd.graph.saved_tensors_hooks
     begin = hooks.__init__
 
-    def begin_followed(self: Any, pack_hook: Callable, unpack_hook: Callable) -> None:
+    def begin_followed(self: Any, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]) -> None:
         def pack(tensor: torch.Tensor) -> Any:
             stopwatch.packed()
             with requests:

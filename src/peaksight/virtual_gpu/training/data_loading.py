@@ -21,14 +21,14 @@ from peaksight.virtual_gpu.timing.pinned import pin
 from peaksight.virtual_gpu.torch_private import function_modes_off, modes_off
 from peaksight.virtual_gpu.training.worst_batch import WorstBatches
 
-Follow = Callable[[DataLoader], Callable[[Any], None]]
+Follow = Callable[[DataLoader[Any]], Callable[[Any], None]]
 
 
 # How each loader is read, by whoever has begun last.
-_last_reading: WeakKeyDictionary[DataLoader, ref[Any]] = WeakKeyDictionary()
+_last_reading: WeakKeyDictionary[DataLoader[Any], ref[Any]] = WeakKeyDictionary()
 
 
-def batches_left(loader: DataLoader) -> int | None:
+def batches_left(loader: DataLoader[Any]) -> int | None:
     """How many batches the last one to read `loader` has still to come; None where nobody does, or it has no length."""
     if (is_last := getattr(loader, "end_of_dataloader", None)) is not None:
         return _ahead_by_one(loader, is_last)
@@ -57,7 +57,7 @@ def install(patches: Patches, follow: Follow, worst: WorstBatches | None = None)
         patches.callback(worst.tell_unused)
 
 
-def _in_process_iterator(loader: DataLoader, follow: Follow, worst: WorstBatches | None) -> Iterator[Any]:
+def _in_process_iterator(loader: DataLoader[Any], follow: Follow, worst: WorstBatches | None) -> Iterator[Any]:
     on_batch = follow(loader)
     if loader.num_workers > 1 and isinstance(loader.dataset, IterableDataset):
         return _in_turn([_iterator_of(loader, worker, on_batch, worst) for worker in range(loader.num_workers)])
@@ -65,7 +65,7 @@ def _in_process_iterator(loader: DataLoader, follow: Follow, worst: WorstBatches
 
 
 def _iterator_of(
-    loader: DataLoader, worker: int, on_batch: Callable[[Any], None], worst: WorstBatches | None
+    loader: DataLoader[Any], worker: int, on_batch: Callable[[Any], None], worst: WorstBatches | None
 ) -> Iterator[Any]:
     """What `worker` of `loader` reads, or the loader itself if it has none."""
     alone = copy.copy(loader)
@@ -83,7 +83,7 @@ def _iterator_of(
     return iterator
 
 
-def _worker_info(loader: DataLoader, worker: int, num_workers: int) -> torch_worker.WorkerInfo:
+def _worker_info(loader: DataLoader[Any], worker: int, num_workers: int) -> torch_worker.WorkerInfo:
     """What `get_worker_info()` answers in a worker, which has a dataset of its own."""
     vars(loader)["dataset"] = _copy_for_worker(loader.dataset)
     return torch_worker.WorkerInfo(

@@ -42,7 +42,7 @@ def install(patches: Patches, note: Callable[[], None]) -> None:
     )
 
 
-def _until_max_length(evaluate: Callable, note: Callable[[], None]) -> Callable:
+def _until_max_length(evaluate: Callable[..., Any], note: Callable[[], None]) -> Callable[..., Any]:
     """`StoppingCriteriaList.__call__`: where it depends on the tokens, only the maximal length counts."""
 
     def is_done(criteria: Any, input_ids: torch.Tensor, scores: Any, **kwargs: Any) -> torch.Tensor:
@@ -55,7 +55,7 @@ def _until_max_length(evaluate: Callable, note: Callable[[], None]) -> Callable:
     return is_done
 
 
-def _ordinary_words(generate: Callable, note: Callable[[], None]) -> Callable:
+def _ordinary_words(generate: Callable[..., Any], note: Callable[[], None]) -> Callable[..., Any]:
     """`GenerationMixin.generate`: the sequences that it returns have values, of which none is a special token."""
 
     @functools.wraps(generate)
@@ -99,7 +99,7 @@ def _beams_go_on(
     return ~torch.all(next_token_hits_stopping_criteria)
 
 
-def _whole_beams(update: Callable) -> Callable:
+def _whole_beams(update: Callable[..., Any]) -> Callable[..., Any]:
     """`_update_finished_beams`: no finished beam has an index of -1, which stands for "ended before"."""
 
     def update_finished_beams(*args: Any, **kwargs: Any) -> Any:

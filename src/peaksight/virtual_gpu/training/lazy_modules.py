@@ -24,7 +24,13 @@ def install(patches: Patches, made: Callable[[Any], None]) -> None:
     call = Uninitialized.__torch_function__.__func__
     materialize = Uninitialized.materialize
 
-    def moved(cls: type, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+    def moved(
+        cls: type,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
         if func not in MOVES:
             return call(cls, func, types, args, kwargs)
         empty = torch.empty(0, **_home(args[0]))
@@ -49,7 +55,7 @@ def install(patches: Patches, made: Callable[[Any], None]) -> None:
         patches.set(kind, "__new__", staticmethod(_on_the_host(kind.__new__)))
 
 
-def _on_the_host(make: Callable) -> Callable:
+def _on_the_host(make: Callable[..., Any]) -> Callable[..., Any]:
     """`make` asked for a tensor of no elements on the card gives one on the host that has its home there."""
 
     def made_on_the_host(cls: type, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:

@@ -181,9 +181,9 @@ def _is_passed_by_gradient(module: nn.Module, inputs: Any) -> bool:
 
 
 def _follow_moves(patches: Patches, mode: VirtualGpuMode, parameters: Parameters) -> None:
-    apply: Callable = nn.Module._apply
+    apply: Callable[..., Any] = nn.Module._apply
 
-    def followed(module: nn.Module, fn: Callable, recurse: bool = True) -> Any:
+    def followed(module: nn.Module, fn: Callable[..., Any], recurse: bool = True) -> Any:
         mode.moving_modules += 1
         try:
             return apply(module, fn, recurse)

@@ -68,7 +68,9 @@ class _Stepping:
         self._loop, self._parameters, self._on_stepped = loop, parameters, on_stepped
         self._begun: WeakSet[Optimizer] = WeakSet()
 
-    def begin(self, optimizer: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    def begin(
+        self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         self._begun.add(optimizer)
         self._parameters.add_optimized(optimizer)
         self._parameters.mark()
@@ -88,7 +90,7 @@ class _Stepping:
 
         return closure
 
-    def end(self, optimizer: Any, args: tuple, kwargs: dict) -> None:
+    def end(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._loop.leave(Phase.OPTIMIZER)
         self._parameters.mark_state(optimizer)
         self._on_stepped(optimizer)

@@ -39,7 +39,7 @@ class WorstBatches:
     def __init__(self, note: Callable[[str], None]) -> None:
         """No loader was seen yet."""
         self._note = note
-        self._chosen: WeakKeyDictionary[DataLoader, Any] = WeakKeyDictionary()
+        self._chosen: WeakKeyDictionary[DataLoader[Any], Any] = WeakKeyDictionary()
         self._has_seen_any = False
 
     def tell_unused(self) -> None:
@@ -47,7 +47,7 @@ class WorstBatches:
         if not self._has_seen_any:
             self._note("the script read no DataLoader, so its batches are its own")
 
-    def instead_of(self, indices: Iterator[Any], loader: DataLoader) -> Iterator[Any]:
+    def instead_of(self, indices: Iterator[Any], loader: DataLoader[Any]) -> Iterator[Any]:
         """As many batches of indices as in `indices` of `loader`, and as large, but of the longest samples.
 
         Without automatic batching, these are single indices. Samples are read where this is called.
@@ -65,7 +65,7 @@ class WorstBatches:
             return (list(itertools.islice(itertools.cycle(chosen), len(batch))) for batch in indices)
         return (chosen for _ in indices)
 
-    def _choose(self, loader: DataLoader) -> Any:
+    def _choose(self, loader: DataLoader[Any]) -> Any:
         """The longest samples first; of a sampler that makes its batches by itself, the one that pads to most."""
         sampler: Any = loader.batch_sampler
         if not _combines(loader):
@@ -78,7 +78,7 @@ class WorstBatches:
         longest = sorted(lengths, key=lambda index: -lengths[index])
         return longest[: sampler.batch_size] if sampler is not None else longest
 
-    def _lengths(self, loader: DataLoader, indices: Iterable[Any]) -> dict[Any, int]:
+    def _lengths(self, loader: DataLoader[Any], indices: Iterable[Any]) -> dict[Any, int]:
         """The length of each sample, in an order without one, until there are enough."""
         candidates = list(dict.fromkeys(indices))
         random.Random(0).shuffle(candidates)
@@ -96,14 +96,14 @@ def _padded_size(lengths: dict[Any, int]) -> Callable[[list[Any]], int]:
     return lambda batch: len(batch) * max((lengths.get(index, 0) for index in batch), default=0)
 
 
-def _is_batched(loader: DataLoader) -> bool:
+def _is_batched(loader: DataLoader[Any]) -> bool:
     return loader.batch_sampler is not None
 
 
-def _combines(loader: DataLoader) -> bool:
+def _combines(loader: DataLoader[Any]) -> bool:
     """Whether any of its samples may meet in a batch."""
     return not _is_batched(loader) or type(loader.batch_sampler) is BatchSampler
 
 
-def _name(loader: DataLoader) -> str:
+def _name(loader: DataLoader[Any]) -> str:
     return type(loader.dataset).__name__

@@ -35,7 +35,7 @@ def install(patches: Patches, devices: Devices) -> None:
     patches.set(torch, "from_file", _tensor_from_file)
 
 
-def mapping(load: Callable) -> Callable:
+def mapping(load: Callable[..., Any]) -> Callable[..., Any]:
     """`torch.load`, which maps what is a file with an index (zip), and reads only the rest."""
 
     def load_mapped(f: Any, map_location: Any = None, *args: Any, mmap: Any = None, **kwargs: Any) -> Any:
@@ -122,6 +122,6 @@ def _tensor_from_file(filename: Any, shared: bool | None = None, size: int = 0, 
     return tensor.requires_grad_(options.get("requires_grad", False))
 
 
-def _method(function: Callable) -> Callable:
+def _method(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of a class, which a bound method is not."""
     return lambda storage, *args, **kwargs: function(storage, *args, **kwargs)

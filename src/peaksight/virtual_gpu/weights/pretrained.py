@@ -21,7 +21,7 @@ from peaksight.virtual_gpu.weights import pretrained_transformers
 from peaksight.virtual_gpu.weights.pretrained_transformers import Note
 
 
-class MissingWeights(dict):
+class MissingWeights(dict[str, Any]):
     """A state dict that could not be downloaded: every key names another one, and loading it changes nothing."""
 
     def __missing__(self, key: Any) -> "MissingWeights":
@@ -44,7 +44,7 @@ def install(patches: Patches, note: Note, loop: TrainingLoop) -> None:
     patches.set(torch.hub, "load_state_dict_from_url", download)
     pretrained_transformers.install(patches, note, loop)
 
-    def replace(name: str, wrap: Callable[[Callable], Callable]) -> Callable[[ModuleType], None]:
+    def replace(name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Callable[[ModuleType], None]:
         def change(module: ModuleType) -> None:
             patches.set(module, name, wrap(getattr(module, name)))
 
@@ -58,7 +58,7 @@ def install(patches: Patches, note: Note, loop: TrainingLoop) -> None:
     change_modules(patches, changes)
 
 
-def _or_leave(load: Callable) -> Callable:
+def _or_leave(load: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(load)
     def load_state_dict(module: nn.Module, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
         """Missing weights fit every module."""
@@ -69,7 +69,7 @@ def _or_leave(load: Callable) -> Callable:
     return load_state_dict
 
 
-def _or_missing(load: Callable, note: Note) -> Callable:
+def _or_missing(load: Callable[..., Any], note: Note) -> Callable[..., Any]:
     def load_state_dict_from_url(url: str, *args: Any, **kwargs: Any) -> Any:
         """`torch.hub.load_state_dict_from_url`, of which torchvision takes its weights."""
         try:
@@ -81,7 +81,7 @@ def _or_missing(load: Callable, note: Note) -> Callable:
     return load_state_dict_from_url
 
 
-def _timm(load: Callable, note: Note) -> Callable:
+def _timm(load: Callable[..., Any], note: Note) -> Callable[..., Any]:
     def load_pretrained(model: Any, pretrained_cfg: Any = None, *args: Any, **kwargs: Any) -> None:
         """`timm.create_model(..., pretrained=True)`."""
         source = pretrained_cfg or model.pretrained_cfg
@@ -95,7 +95,7 @@ def _timm(load: Callable, note: Note) -> Callable:
     return load_pretrained
 
 
-def _peft(load: Callable, note: Note) -> Callable:
+def _peft(load: Callable[..., Any], note: Note) -> Callable[..., Any]:
     def load_peft_weights(model_id: str, *args: Any, **kwargs: Any) -> Any:
         """The weights of `PeftModel.from_pretrained(model, model_id)`."""
         try:

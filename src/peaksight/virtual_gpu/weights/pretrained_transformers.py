@@ -80,7 +80,7 @@ class Checkpoints:
         ):
             self._patches.set(owner, name, wrap(getattr(owner, name)))
 
-    def _find(self, find: Callable) -> Callable:
+    def _find(self, find: Callable[..., Any]) -> Callable[..., Any]:
         def get_resolved_checkpoint_files(*args: Any, **kwargs: Any) -> Any:
             """A file that is to become the checkpoint, when there is none of that name on the hub's cache."""
             name = str(kwargs["pretrained_model_name_or_path"])
@@ -94,7 +94,7 @@ class Checkpoints:
 
         return get_resolved_checkpoint_files
 
-    def _load(self, load: Callable) -> Callable:
+    def _load(self, load: Callable[..., Any]) -> Callable[..., Any]:
         def load_pretrained_model(model: Any, state_dict: Any, checkpoint_files: Any, *args: Any, **kwargs: Any) -> Any:
             """Write the checkpoint of the model that the configuration made, without its tied weights."""
             if checkpoint_files and checkpoint_files[0] in self._made:
@@ -105,7 +105,7 @@ class Checkpoints:
 
         return load_pretrained_model
 
-    def _save(self, save: Callable) -> Callable:
+    def _save(self, save: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(save)
         def save_pretrained(model: Any, *args: Any, **kwargs: Any) -> Any:
             """What it copies or converts on the card belongs to the phase of saving."""
@@ -127,7 +127,7 @@ def _demand_file(patches: Patches, module: Any, part: DemandedFile) -> None:
     owner = getattr(module, part.owner)
     find = getattr(owner, part.finder).__func__
 
-    def find_or_say(cls: type, name: Any, **kwargs: Any) -> Any:
+    def find_or_say(cls: type[Any], /, name: Any, **kwargs: Any) -> Any:
         file = kwargs.get("_configuration_file", part.file)
         try:
             return find(cls, name, **kwargs)

@@ -92,7 +92,7 @@ class SafeSlice:
         return self._move(self._real[index])
 
 
-def save_file(tensors: Mapping[str, torch.Tensor], filename: Any, metadata: dict | None = None) -> None:
+def save_file(tensors: Mapping[str, torch.Tensor], filename: Any, metadata: dict[str, Any] | None = None) -> None:
     """`safetensors.torch.save_file` without data."""
     if _Run.loop is None:
         return _Run.save_file(tensors, filename, metadata)
@@ -100,7 +100,9 @@ def save_file(tensors: Mapping[str, torch.Tensor], filename: Any, metadata: dict
         write_without_data(tensors, filename, metadata)
 
 
-def write_without_data(tensors: Mapping[str, torch.Tensor], filename: Any, metadata: dict | None = None) -> None:
+def write_without_data(
+    tensors: Mapping[str, torch.Tensor], filename: Any, metadata: dict[str, Any] | None = None
+) -> None:
     """A valid file: small values that are known, and for the rest zeros that no disk block holds."""
     with open(filename, "wb") as file:
         spans = list(_write_header(file, tensors, metadata))
@@ -121,7 +123,9 @@ def save_model(model: torch.nn.Module, *args: Any, **kwargs: Any) -> None:
         _Run.save_model(model, *args, **kwargs)
 
 
-def _write_header(file: Any, tensors: Mapping[str, torch.Tensor], metadata: dict | None) -> Iterator[tuple[int, int]]:
+def _write_header(
+    file: Any, tensors: Mapping[str, torch.Tensor], metadata: dict[str, Any] | None
+) -> Iterator[tuple[int, int]]:
     """Write names, dtypes, shapes and places; gives where in `file` the data of each tensor begin and end."""
     ends = list(accumulate((t.numel() * t.dtype.itemsize for t in tensors.values()), initial=0))
     header: dict[str, Any] = {"__metadata__": metadata} if metadata else {}

@@ -171,7 +171,7 @@ class Checkpoints:
         with open(f, "wb") as file:
             file.write(token)
 
-    def loader(self, load: Callable) -> Callable:
+    def loader(self, load: Callable[..., Any]) -> Callable[..., Any]:
         """`torch.load`: a checkpoint of this run, else what `load` reads."""
 
         def load_saved(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:

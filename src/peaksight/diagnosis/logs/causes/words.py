@@ -4,6 +4,7 @@ import tomllib
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from peaksight.diagnosis.logs.case import Case, Finding, quoted
 from peaksight.records import Cause, Clue, Confidence
@@ -31,7 +32,7 @@ def _is_an_ordinary_log(case: Case) -> bool:
     return case.message is None and case.evidence.num_lines > _NEAR and case.clue("mentions-memory") is None
 
 
-def _applies(entry: dict, case: Case) -> bool:
+def _applies(entry: dict[str, Any], case: Case) -> bool:
     wanted = (entry["clues"], *entry.get("also", ()))
     if not all(case.clue(*slugs) for slugs in wanted) or any(case.clue(slug) for slug in entry.get("without", ())):
         return False
@@ -39,7 +40,7 @@ def _applies(entry: dict, case: Case) -> bool:
     return phases is None or case.phase in phases
 
 
-def _finding(entry: dict, case: Case) -> Finding:
+def _finding(entry: dict[str, Any], case: Case) -> Finding:
     """Words far from the failure only make a cause possible; those on the innermost lines of the stack weigh more."""
     clues = [clue for slugs in (entry["clues"], *entry.get("also", ())) if (clue := case.clue(*slugs))]
     distance = min(_distance(clue, case) for clue in clues)
@@ -61,6 +62,6 @@ def _distance(clue: Clue, case: Case) -> int:
 
 
 @cache
-def _entries() -> list[dict]:
+def _entries() -> list[dict[str, Any]]:
     text = (files("peaksight.diagnosis.logs.causes") / "words.toml").read_text(encoding="utf-8")
     return list(tomllib.loads(text).values())
