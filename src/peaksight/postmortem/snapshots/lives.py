@@ -35,18 +35,18 @@ class Lives:
     `allocated_after` and `reserved_after` are what was there after each tick.
     """
 
-    address: array[int] = field(default_factory=lambda: array("Q"))
-    born: array[int] = field(default_factory=lambda: array("q"))
-    died: array[int] = field(default_factory=lambda: array("q"))
-    requested: array[int] = field(default_factory=lambda: array("q"))
-    allocated: array[int] = field(default_factory=lambda: array("q"))
-    stream: array[int] = field(default_factory=lambda: array("i"))
-    stack: array[int] = field(default_factory=lambda: array("i"))
+    address: "array[int]" = field(default_factory=lambda: array("Q"))
+    born: "array[int]" = field(default_factory=lambda: array("q"))
+    died: "array[int]" = field(default_factory=lambda: array("q"))
+    requested: "array[int]" = field(default_factory=lambda: array("q"))
+    allocated: "array[int]" = field(default_factory=lambda: array("q"))
+    stream: "array[int]" = field(default_factory=lambda: array("i"))
+    stack: "array[int]" = field(default_factory=lambda: array("i"))
     num_before: int = 0
     num_inexact: int = 0
     failures: list[OutOfMemoryEvent] = field(default_factory=list)
-    allocated_after: array[int] = field(default_factory=lambda: array("q"))
-    reserved_after: array[int] = field(default_factory=lambda: array("q"))
+    allocated_after: "array[int]" = field(default_factory=lambda: array("q"))
+    reserved_after: "array[int]" = field(default_factory=lambda: array("q"))
     peak_requested_bytes: int = 0
     peak_active_bytes: int = 0
 
