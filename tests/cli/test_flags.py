@@ -6,19 +6,20 @@ from peaksight.cli import peaksight
 
 FLAGS = {
     "run": "--gpu --gpus --memory --reserved-by-others --ranks --rank --torch --steps --worst-batch --plan --save"
-    " --json --html --force --all --format -m",
+    " --json --html --force --all --format -q --quiet -m",
     "fix": "--gpu --gpus --memory --reserved-by-others --ranks --rank --torch --steps --worst-batch --class --head-room"
     " --candidates --vary --sweep --max-batch --cheapest --apply --from --certify --with --report --json --force"
-    " --format -m",
+    " --format -q --quiet -m",
     "compare": "--gpu --gpus --memory --reserved-by-others --ranks --rank --torch --steps --worst-batch --each-commit "
-    "-m --json --html --force --format",
-    "verify": "--against --plan --with --steps --timeout --json --force -m",
-    "read": "--json --html --force",
-    "report": "--json --html --force --all",
+    "-m --json --html --force --format -q --quiet",
+    "verify": "--against --plan --with --steps --timeout --json --force -q --quiet -m",
+    "read": "--json --html --force -q --quiet",
+    "report": "--json --html --force --all -q --quiet",
     "explain": "--markdown",
     "replay": "",
     "gpus": "--mig --json",
-    "watch": "--directory --tensorboard --wandb --mlflow --prometheus --predicted --plan --scalar -m",
+    "watch": "--directory --tensorboard --wandb --mlflow --prometheus --predicted --plan -q --quiet --scalar -m",
+    "completion": "",
     "planned": "--plan -m",
 }
 

@@ -34,7 +34,7 @@ def test_a_job_that_does_not_fit(peaksight):
 
     assert done.returncode == 1, done.stderr
     assert "Does not fit: needs" in done.stdout
-    assert "fails at mlp.py:" in done.stdout
+    assert "fails at mlp.py:" in " ".join(done.stdout.split())
     assert "torch.OutOfMemoryError: CUDA out of memory." in done.stderr
 
 

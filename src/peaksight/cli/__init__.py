@@ -7,16 +7,18 @@ from collections.abc import Sequence
 import click
 
 from peaksight import __version__
+from peaksight.cli.commands import Commands
+from peaksight.cli.complaints import complain
 from peaksight.cli.lazily import LazyCommands
 from peaksight.errors import PeaksightError
 
 NO_ANSWER = 2
 COMMANDS = LazyCommands(
-    "run", "fix", "compare", "verify", "read", "watch", "report", "explain", "replay", "gpus", "planned"
+    "run", "fix", "compare", "verify", "read", "watch", "report", "explain", "replay", "gpus", "completion", "planned"
 )
 
 
-@click.group(commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="peaksight")
 def peaksight() -> None:
     """See the memory peak of a PyTorch training run before the GPU does."""
@@ -30,13 +32,13 @@ def main(args: Sequence[str] | None = None) -> int:
     try:
         return peaksight.main(words, prog_name="peaksight", standalone_mode=False) or 0
     except PeaksightError as error:
-        click.echo(f"peaksight: {error} See docs/messages.md#{error.slug}.", err=True)
+        complain(f"{error} See docs/messages.md#{error.slug}.")
     except click.ClickException as error:
         error.show()
     except (click.Abort, KeyboardInterrupt):
-        click.echo("peaksight: interrupted.", err=True)
+        complain("interrupted.")
     except Exception:
         # Python would exit with 1, which says that the job does not fit.
         traceback.print_exc()
-        click.echo("peaksight: the mistake is in peaksight, not in your script: please report it.", err=True)
+        complain("the mistake is in peaksight, not in your script: please report it.")
     return NO_ANSWER

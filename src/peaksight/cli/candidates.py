@@ -1,11 +1,10 @@
 """Candidates of `fix`, simulated in parallel."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from peaksight.cli.output import Output
 from peaksight.errors import UsageError
 from peaksight.records import ScriptCommand
 from peaksight.records.proposals import Candidate, Outcome
@@ -24,9 +23,14 @@ def failed(why: str) -> Outcome:
 
 
 def simulated(
-    candidates: Sequence[Candidate], *, pool: Any, command: ScriptCommand, how: dict[str, Any], output: Output
+    candidates: Sequence[Candidate],
+    *,
+    pool: Any,
+    command: ScriptCommand,
+    how: dict[str, Any],
+    tell: Callable[[str], None],
 ) -> Iterator[Outcome]:
-    """What `candidates` come to in `pool`, with progress.
+    """What `candidates` come to in `pool`; `tell` gets the title of each that is through.
 
     Raises:
         UsageError: the script does not take the arguments of one.
@@ -42,7 +46,7 @@ def simulated(
     ]
     outcomes: Iterable[Outcome] = pool.run(simulations)
     for candidate, outcome in zip(candidates, outcomes, strict=True):
-        output.say(f"tried: {candidate.title}")
+        tell(candidate.title)
         _check_flags(candidate, outcome)
         yield outcome
 

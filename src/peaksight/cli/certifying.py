@@ -37,7 +37,7 @@ def certify_commands(
         directory=directory,
         steps=steps,
         record=partial(record, start=partial(start_process, timeout=timeout)),
-        say=output.say,
+        say=output.progress,
         changes=changes,
     )
     return certify(experiment)

@@ -4,7 +4,7 @@ import time
 from functools import partial
 
 from peaksight.cli.candidates import failed, simulated
-from peaksight.cli.output import Output
+from peaksight.cli.output import Output, Tried
 from peaksight.cli.publish import Destinations
 from peaksight.cli.simulation_options import SimulationOptions
 from peaksight.cli.sweeps import publish_sweep
@@ -28,11 +28,13 @@ def answer_cheapest(
     from peaksight.virtual_gpu.pool import Pool
 
     def simulate(candidate: Candidate, room: Room, limit_bytes: int) -> Outcome:
-        output.say(f"on {room.card.name}:")
-        with Pool(room, partial(outcome_of, limit_bytes=limit_bytes), failed, workers=1) as pool:
-            return next(iter(simulated([candidate], pool=pool, command=command, how=options.of_each, output=output)))
+        def tell(title: str) -> None:
+            tried(f"{title}, on {room.card.name}")
 
-    started = time.perf_counter()
+        with Pool(room, partial(outcome_of, limit_bytes=limit_bytes), failed, workers=1) as pool:
+            return next(iter(simulated([candidate], pool=pool, command=command, how=options.of_each, tell=tell)))
+
+    started, tried = time.perf_counter(), Tried(output)
     rooms = [room_on(card, others_bytes=options.reserved_by_others) for card in known_cards()]
     rows = tuple(cheapest(plans, rooms, 1 - head_room / 100, simulate))
     best = rows[-1] if rows and rows[-1].tried.fits else None

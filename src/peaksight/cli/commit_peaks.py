@@ -42,7 +42,8 @@ def _peaks(
     before: JudgedRun | None = None
     for number, commit in enumerate(commits, start=1):
         outcome = _at(commit, checkout, simulation)
-        output.say(f"{number} of {len(commits)}: {commit.id[:8]} {commit.subject}: {_result(outcome)}")
+        done = f"{number} of {len(commits)}"
+        output.progress(f"{done}: {commit.id[:8]}: {_result(outcome)}: {commit.subject}", number)
         if outcome.run is None:
             yield commit_without_answer(commit.id, commit.subject, outcome.failure)
             continue

@@ -1,6 +1,7 @@
 """`peaksight compare`: where the difference of two peaks comes from, and by how much each commit moves one."""
 
 import re
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ import click
 from peaksight.attribution import JudgedRun, compare_runs
 from peaksight.cli.commit_peaks import commit_history
 from peaksight.cli.compared import Simulation, compared, simulation_of
-from peaksight.cli.elsewhere import saved_run, simulate
+from peaksight.cli.completion import files
+from peaksight.cli.elsewhere import OURS, saved_run, simulate
 from peaksight.cli.formats import format_option, script_of
-from peaksight.cli.output import Output
+from peaksight.cli.output import Output, quiet_option
 from peaksight.cli.publish import Answer, Destinations, destination_options, publish_answer
 from peaksight.cli.simulation_options import SimulationOptions, simulation_options
 from peaksight.errors import ScriptError, UsageError
@@ -34,13 +36,20 @@ class _Compare(click.Command):
         return super().parse_args(ctx, [f" {word}" if _QUOTED.match(word) else word for word in args])
 
 
-@click.command(cls=_Compare)
+@click.command(cls=_Compare, short_help="Say where the difference between two peaks comes from.")
 @simulation_options
 @click.option("--each-commit", "range_", metavar="REV..REV", help="Simulate SCRIPT at each commit after the first REV.")
 @click.option("-m", "is_module", is_flag=True, help="With --each-commit: SCRIPT is a module, as in `python -m`.")
 @destination_options
 @format_option
-@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="A B | --each-commit REV..REV SCRIPT [ARGS]...")
+@quiet_option
+@click.argument(
+    "words",
+    nargs=-1,
+    type=click.UNPROCESSED,
+    shell_complete=files,
+    metavar="A B | --each-commit REV..REV SCRIPT [ARGS]...",
+)
 def compare(words: tuple[str, ...], range_: str | None, is_module: bool, **options: Any) -> None:
     """Say where the difference between the peaks of A and B comes from.
 
@@ -50,7 +59,8 @@ def compare(words: tuple[str, ...], range_: str | None, is_module: bool, **optio
 
     The exit code is 0 for an answer, 2 without one.
     """
-    shared, to, output = SimulationOptions.taken_from(options), Destinations(**options), Output()
+    output = Output(quiet=options.pop("quiet"))
+    shared, to = SimulationOptions.taken_from(options), Destinations(**options)
     to.check()
     if range_ is not None:
         words = ("-m", *words) if is_module else words
@@ -72,13 +82,25 @@ def _run(name: str, what: Path | Simulation, output: Output) -> JudgedRun:
         outcome = saved_run(what)
     else:
         output.say(f"{name}: {what.given}")
-        outcome = simulate(what, hear=output.pass_on)
+        outcome = simulate(what, hear=None if output.quiet else _heard(name, output))
     if outcome.run is None:
         raise ScriptError(
             f"Can't compare: {name} gives no answer ({outcome.failure}). Try `peaksight run` on it alone.",
             slug="no-peak",
         )
     return outcome.run
+
+
+def _heard(name: str, output: Output) -> Callable[[str], None]:
+    """Passes on what the run of A or B says, as progress of this command where it is ours."""
+
+    def hear(line: str) -> None:
+        if line.startswith(OURS):
+            output.progress(f"{name}: {line.removeprefix(OURS).rstrip()}")
+        else:
+            output.pass_on(line)
+
+    return hear
 
 
 def _publish_comparison(found: Comparison, to: Destinations, output: Output) -> None:

@@ -17,8 +17,8 @@ from peaksight.records import WITHOUT_ANSWER, Report
 from peaksight.records.capture_file import read_capture_file
 from peaksight.reporting import no_answer
 
-_OURS = "peaksight: "
-_WROTE = f"{_OURS}Wrote "
+OURS = "peaksight: "
+_WROTE = f"{OURS}Wrote "
 _NUM_LAST_LINES = 50
 
 
@@ -100,7 +100,7 @@ def _judged(path: Path, given: str, last_lines: Sequence[str]) -> RunOutcome:
 
 def _why(report: Report, last_lines: Sequence[str]) -> str:
     """Why a run gives no answer: how it ended, and the last line of its traceback if there is one."""
-    raised = [line for line in last_lines if line and not line.startswith(_OURS)]
+    raised = [line for line in last_lines if line and not line.startswith(OURS)]
     cause = f" ({raised[-1]})" if report.finished == "failed" and raised else ""
     return f"{no_answer(report)}{cause}"
 
@@ -108,4 +108,4 @@ def _why(report: Report, last_lines: Sequence[str]) -> str:
 def _said_last(last_lines: Sequence[str]) -> str:
     said = [line for line in last_lines if line]
     last = said[-1] if said else "it ended without a word"
-    return last.removeprefix(_OURS).partition(" See docs/")[0].rstrip(".")
+    return last.removeprefix(OURS).partition(" See docs/")[0].rstrip(".")

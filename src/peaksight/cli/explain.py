@@ -1,11 +1,14 @@
 """`peaksight explain`: what a rule or a fix means."""
 
 from difflib import get_close_matches
+from functools import partial
 
 import click
 from rich.console import Console
 from rich.table import Table
 
+from peaksight.cli.completion import rules
+from peaksight.cli.output import Output
 from peaksight.diagnosis.catalog import all_texts, every_rule, text_of, title_of
 from peaksight.diagnosis.kinds import RULE_OF_KIND
 from peaksight.errors import UsageError
@@ -15,22 +18,21 @@ _WIDTH = 100
 _ALL_FIXES = "fixes"
 
 
-@click.command()
+@click.command(short_help="Explain a rule under Why, or a fix; list them.")
 @click.option("--markdown", is_flag=True, help="Print Markdown as it is, of all rules where none is named.")
-@click.argument("rule", required=False)
+@click.argument("rule", required=False, shell_complete=rules)
 def explain(rule: str | None, markdown: bool) -> None:
     """Explain RULE: what it finds, why that costs memory, an example, fixes, known misses; without it list all rules.
 
     Rules are what `peaksight run` names under *Why*; a cause that `peaksight read` names leads to the rule on it. RULE
     may be a fix that `peaksight fix` tries, too; `fixes` explains all of those.
     """
-    console = Console(highlight=False)
     if markdown:
         click.echo(_text(rule) if rule else all_texts())
     elif rule:
-        _print(_text(rule), console)
+        Output().draw(partial(_print, _text(rule)))
     else:
-        console.print(_list())
+        Output().draw(_print_list)
 
 
 def _print(text: str, console: Console) -> None:
@@ -40,14 +42,15 @@ def _print(text: str, console: Console) -> None:
     console.print(Markdown(text), width=min(console.width, _WIDTH))
 
 
-def _list() -> Table:
+def _print_list(console: Console) -> None:
     table = Table(box=None, show_header=False, padding=(0, 1))
+    table.add_column(no_wrap=True)
     for slug in every_rule():
         table.add_row(slug, title_of(slug))
     table.add_row()
     for slug, title in fix_titles().items():
         table.add_row(slug, f"fix: {title}")
-    return table
+    console.print(table)
 
 
 def _text(rule: str) -> str:

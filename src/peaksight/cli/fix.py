@@ -12,9 +12,11 @@ import click
 from peaksight.cli.candidates import failed, simulated
 from peaksight.cli.certifying import certify_plan, keeps_its_class
 from peaksight.cli.cheapest import answer_cheapest
+from peaksight.cli.completion import files
 from peaksight.cli.formats import format_option, script_of
 from peaksight.cli.from_capsule import from_capsule
-from peaksight.cli.output import Output
+from peaksight.cli.output import Output, Tried, quiet_option
+from peaksight.cli.progress import Progress
 from peaksight.cli.publish import FILE, Answer, Destinations, json_options, publish_answer, write_file
 from peaksight.cli.script_words import script_command
 from peaksight.cli.simulation_options import SimulationOptions, simulation_options
@@ -41,7 +43,10 @@ A_PLAN_FITS, NONE_FITS = 0, 1
 NO_LIMIT = 100.0
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
+@click.command(
+    context_settings={"allow_interspersed_args": False},
+    short_help="Search for the fastest plan with which a script fits.",
+)
 @simulation_options
 @click.option(
     "--class",
@@ -93,8 +98,9 @@ NO_LIMIT = 100.0
 @click.option("--report", type=FILE, metavar="FILE", help="Write what was found as a post-mortem in Markdown.")
 @json_options
 @format_option
+@quiet_option
 @click.option("-m", "is_module", is_flag=True, help="SCRIPT is a module, as in `python -m`.")
-@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, shell_complete=files, metavar="SCRIPT [ARGS]...")
 def fix(
     words: tuple[str, ...],
     is_module: bool,
@@ -121,7 +127,8 @@ def fix(
     )
     if cheapest and for_a_plan:
         raise two_questions()
-    to, output = Destinations(**options, save=plan, diff=plan.with_suffix(".diff") if plan else None), Output()
+    output = Output(quiet=options.pop("quiet"))
+    to = Destinations(**options, save=plan, diff=plan.with_suffix(".diff") if plan else None)
     to.check()
     if not is_installed("libcst"):
         output.say(NO_DIFF)
@@ -177,7 +184,7 @@ def _answer(
             situation=situation,
             original=summarise(captures),
             limit_bytes=limit_bytes,
-            simulate=partial(simulated, pool=pool, command=command, how=how, output=output),
+            simulate=partial(simulated, pool=pool, command=command, how=how, tell=Tried(output)),
             budget=budget,
             width=pool.workers,
         )
@@ -189,8 +196,9 @@ def _original(
 ) -> tuple[Capture, ...]:
     from peaksight.virtual_gpu import simulate_elsewhere
 
-    output.say("simulating the run as it is")
-    captures = simulate_elsewhere(command, options.room, max_failures=0, **how)
+    output.progress("simulating the run as it is")
+    progress = Progress(output)
+    captures = simulate_elsewhere(command, options.room, max_failures=0, on_step=progress, **how)
     if captures is None or not any(any(step.complete for step in capture.steps) for capture in captures):
         raise ScriptError(
             "No plan: the run as it is has no answer yet. See what `peaksight run` says of it, and mend that first.",

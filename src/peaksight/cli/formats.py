@@ -68,4 +68,4 @@ def _append(path: Path, text: str, output: Output) -> None:
         with path.open("a", encoding="utf-8", errors="replace") as file:
             file.write(text)
     except OSError as error:
-        output.say(f"no summary in {path}: {error.strerror}")
+        output.warn(f"no summary in {path}: {error.strerror}")

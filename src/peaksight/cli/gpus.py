@@ -10,15 +10,17 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from peaksight.cli.output import Output
 from peaksight.gpus import Card, known_cards, known_slices, room_on
 from peaksight.units import format_bytes
 
 _NUMBERS = ("memory", "usable", "SMs", "compute")
+_WIDTH_WITH_NAMES = 76
 # What torch prints in front of and behind the words that matter here.
 _BRANDS = re.compile("^NVIDIA (GeForce )?| MIG .*$")
 
 
-@click.command()
+@click.command(short_help="List the cards that --gpu takes.")
 @click.option("--mig", is_flag=True, help="List the slices of Multi-Instance GPU instead of whole cards.")
 @click.option("--json", "as_json", is_flag=True, help="Print every fact of every card and slice as JSON.")
 def gpus(mig: bool, as_json: bool) -> None:
@@ -27,7 +29,8 @@ def gpus(mig: bool, as_json: bool) -> None:
         facts = [_facts(card) for card in known_cards() + known_slices()]
         click.echo(msgspec.json.format(msgspec.json.encode(facts), indent=2))
     else:
-        Console(highlight=False).print(_table(known_slices() if mig else known_cards()))
+        cards = known_slices() if mig else known_cards()
+        Output().draw(lambda console: _print(cards, console))
 
 
 def _facts(card: Card) -> dict[str, Any]:
@@ -41,14 +44,17 @@ def _facts(card: Card) -> dict[str, Any]:
     }
 
 
-def _table(cards: Sequence[Card]) -> Table:
+def _print(cards: Sequence[Card], console: Console) -> None:
+    """The table, without the long names of the cards where there is no room for them."""
+    has_names = console.width >= _WIDTH_WITH_NAMES
     table = Table(box=None, header_style="dim", padding=(0, 1))
-    for title in ("name", "card", *_NUMBERS):
+    for title in ("name", *(("card",) if has_names else ()), *_NUMBERS):
         is_number = title in _NUMBERS
-        table.add_column(title, justify="right" if is_number else "left", no_wrap=is_number or title == "name")
+        table.add_column(title, justify="right" if is_number else "left", no_wrap=title != "card")
     for card in cards:
-        table.add_row(*_row(card))
-    return table
+        name, words, *numbers = _row(card)
+        table.add_row(name, *((words,) if has_names else ()), *numbers)
+    console.print(table)
 
 
 def _row(card: Card) -> tuple[str, ...]:

@@ -26,10 +26,12 @@ def simulate_jax(
     num_gpus: int = 1,
     max_steps: int | None = None,
     on_step: Callable[[StepPeak], None] | None = None,
+    on_compile: Callable[[str, bool], None] | None = None,
 ) -> tuple[Capture, ...]:
     """Run `command` on `num_gpus` virtual cards of `room`: one capture, for under JAX every card holds the same.
 
     What the pool of a card cannot serve is noted, and the run goes on, so that what the job needs is known.
+    `on_compile` hears the name of each function that is about to be compiled, and whether it differentiates.
 
     Raises:
         UnsupportedError: JAX is not installed, or the script does what is not simulated.
@@ -38,7 +40,9 @@ def simulate_jax(
     with variables(command.environment), variables(_settings(num_gpus).items()), Scratch() as scratch:
         from peaksight.jax.script import Session
 
-        session = Session(room, num_devices=num_gpus, max_steps=max_steps, on_step=on_step, unguarded=trusted)
+        session = Session(
+            room, num_devices=num_gpus, max_steps=max_steps, on_step=on_step, on_compile=on_compile, unguarded=trusted
+        )
         finished, ending = _run(command, session)
         masks = tuple(session.masks.empty)
         if session.masks.repairable and not ending.exit_code:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from peaksight.cli.complaints import complain
 from peaksight.records import ScriptCommand
 from peaksight.records.plan import Plan
 from peaksight.records.plan_file import check_script, read_plan
@@ -50,4 +51,4 @@ def applied(plan: Plan | None) -> Iterator[None]:
             yield
         finally:
             for kind in changes.without_effect():
-                click.echo(f"peaksight: of the plan, {kind} changed nothing in this run.", err=True)
+                complain(f"of the plan, {kind} changed nothing in this run.")

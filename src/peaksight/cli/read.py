@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 
 from peaksight.cli.left_behind import expanded, trace_in
-from peaksight.cli.output import Output
+from peaksight.cli.output import Output, quiet_option
 from peaksight.cli.publish import STDOUT, Destinations, destination_options, write_file
 from peaksight.cli.snapshots import read_recording, write_page
 from peaksight.diagnosis.logs import explain, explain_job, rank_of
@@ -37,8 +37,9 @@ _NO_ANSWER = 2
 _FILE = click.Path(allow_dash=True, path_type=Path)
 
 
-@click.command()
+@click.command(short_help="Explain a crash from its log or its memory snapshot.")
 @destination_options
+@quiet_option
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=_FILE)
 def read(files: tuple[Path, ...], **options: Any) -> int:
     """Explain a crash from its log or its memory snapshot.
@@ -49,11 +50,12 @@ def read(files: tuple[Path, ...], **options: Any) -> int:
 
     Needs neither torch nor a GPU. The exit code is 0 if a file says something about memory, else 2.
     """
-    to, output = Destinations(**options), Output()
+    output = Output(quiet=options.pop("quiet"))
+    to = Destinations(**options)
     to.check()
     answers = [answer for answer in _answers(dict(_found(files, output))) if _says(answer)]
     if not answers:
-        click.echo(f"peaksight: {_names(files)}: nothing about memory that peaksight knows.", err=True)
+        output.warn(f"{_names(files)}: nothing about memory that peaksight knows.")
         return _NO_ANSWER
     _publish(answers, to, output)
     return 0
@@ -67,7 +69,7 @@ def _found(files: tuple[Path, ...], output: Output) -> Iterator[tuple[str, Found
         except CaptureFileError as error:
             if path in files:
                 raise
-            output.say(str(error))
+            output.warn(str(error))
 
 
 def _answers(found: Mapping[str, Found]) -> list[Answer]:

@@ -5,23 +5,25 @@ from typing import Any
 
 import click
 
-from peaksight.cli.output import Output
+from peaksight.cli.output import Output, quiet_option
 from peaksight.cli.publish import Destinations, all_option, destination_options, publish
 from peaksight.diagnosis.diagnose import explained_report
 from peaksight.gpus import Room
 from peaksight.records.capture_file import read_capture_file
 
 
-@click.command()
+@click.command(short_help="Report a saved run again.")
 @destination_options
 @all_option
+@quiet_option
 @click.argument("capture", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def report(capture: Path, **options: Any) -> None:
     """Report CAPTURE, the file of a `peaksight run --save`, as that run did.
 
     The script is not run again, and torch is not needed.
     """
+    output = Output(quiet=options.pop("quiet"))
     to = Destinations(**options)
     to.check()
     captures, room = read_capture_file(capture, Room)
-    publish(explained_report(captures, room), to, Output())
+    publish(explained_report(captures, room), to, output)

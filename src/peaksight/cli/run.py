@@ -1,16 +1,17 @@
 """`peaksight run`: simulate a script and report its peak."""
 
-import time
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import click
 
 from peaksight.attribution import Disagreement, disagreement, in_deadlock
+from peaksight.cli.completion import files
 from peaksight.cli.formats import format_option
-from peaksight.cli.output import Output, stdout_on_stderr
+from peaksight.cli.output import Output, quiet_option, stdout_nowhere, stdout_on_stderr
 from peaksight.cli.plans import plan_option, under_plan
+from peaksight.cli.progress import Progress
 from peaksight.cli.publish import FILE, STDOUT, Destinations, all_option, destination_options, publish, write_file
 from peaksight.cli.script_words import script_command
 from peaksight.cli.simulated import Simulations
@@ -18,24 +19,28 @@ from peaksight.cli.simulation_options import SimulationOptions, simulation_optio
 from peaksight.diagnosis.diagnose import explained_report
 from peaksight.errors import ScriptError
 from peaksight.gpus import Room
-from peaksight.records import WITHOUT_ANSWER, Capture, Report, ScriptCommand, StepPeak
+from peaksight.records import WITHOUT_ANSWER, Capture, Report, ScriptCommand
 from peaksight.records.capture_file import write_capture_file
 from peaksight.records.plan import Change
-from peaksight.reporting import again_line, progress_line, stopped_line
+from peaksight.reporting import stopped_line
 from peaksight.virtual_gpu.garbage import collect_rarely
 
 FITS, DOES_NOT_FIT, NO_ANSWER = 0, 1, 2
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
+@click.command(
+    context_settings={"allow_interspersed_args": False},
+    short_help="Simulate a script on a virtual GPU: does it fit, and what holds the peak?",
+)
 @simulation_options
 @plan_option
 @click.option("--save", type=FILE, metavar="FILE", help="Save the run, for `peaksight report FILE`.")
 @destination_options
 @all_option
 @format_option
+@quiet_option
 @click.option("-m", "is_module", is_flag=True, help="SCRIPT is a module, as in `python -m`.")
-@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, shell_complete=files, metavar="SCRIPT [ARGS]...")
 def run(words: tuple[str, ...], is_module: bool, plan: Path | None, **options: Any) -> int:
     """Simulate SCRIPT on a virtual GPU and report its memory peak.
 
@@ -45,20 +50,26 @@ def run(words: tuple[str, ...], is_module: bool, plan: Path | None, **options: A
     """
     simulation = SimulationOptions.taken_from(options)
     command, found = under_plan(simulation.launched(script_command(words, is_module=is_module)), plan)
-    return _run(command, simulation, Destinations(**options), found.changes if found else ())
+    output = Output(quiet=options.pop("quiet"))
+    return _run(command, simulation, Destinations(**options), output, found.changes if found else ())
 
 
-def _run(command: ScriptCommand, options: SimulationOptions, to: Destinations, changes: tuple[Change, ...] = ()) -> int:
-    room, output = options.room, Output()
-    progress = _Progress(output)
+def _run(
+    command: ScriptCommand,
+    options: SimulationOptions,
+    to: Destinations,
+    output: Output,
+    changes: tuple[Change, ...],
+) -> int:
+    room, progress = options.room, Progress(output)
     to.check()
-    with stdout_on_stderr() if to.json == STDOUT else nullcontext():
+    with _prints(output, to):
         captures = _simulate(command, room, options, progress, changes)
     clash = None if any(capture.fatal is not None for capture in captures) else disagreement(captures)
     captures = captures if clash is None else in_deadlock(captures)
     report = explained_report(captures, room)
     for kind in captures[-1].without_effect:
-        output.say(f"of the plan, {kind} changed nothing in this run")
+        output.warn(f"of the plan, {kind} changed nothing in this run")
     publish(report, to, output, shown=report.finished != "failed" or report.oom is not None)
     if to.save:
         write_file(to.save, lambda path: write_capture_file(path, captures, room), output)
@@ -67,38 +78,22 @@ def _run(command: ScriptCommand, options: SimulationOptions, to: Destinations, c
     if report.finished == "untrained" and report.oom is None:
         raise _untrained()
     if _exit_code(report) == NO_ANSWER:
-        output.say(f"{stopped_line(report, progress.num_steps)}.")
+        output.warn(f"{stopped_line(report, progress.num_steps)}.")
     return _exit_code(report)
 
 
-class _Progress:
-    """Says each finished step, and counts them."""
-
-    def __init__(self, output: Output) -> None:
-        self.num_steps = 0
-        self._output = output
-        self._started = time.perf_counter()
-
-    def again(self, room: Room) -> None:
-        """The run starts again."""
-        self.num_steps = 0
-        self._output.say(again_line(room.card.product_name))
-
-    def another(self, rank: int, world_size: int) -> None:
-        """Another rank is simulated."""
-        self.num_steps = 0
-        self._output.say(f"rank {rank} of {world_size}")
-
-    def __call__(self, step: StepPeak) -> None:
-        self.num_steps += 1
-        self._output.say(progress_line(step, time.perf_counter() - self._started))
+def _prints(output: Output, to: Destinations) -> AbstractContextManager[None]:
+    """Where what the script prints goes: not between the lines of JSON, nor before an answer that is to stand alone."""
+    if output.quiet:
+        return stdout_nowhere()
+    return stdout_on_stderr() if to.json == STDOUT else nullcontext()
 
 
 def _simulate(
     command: ScriptCommand,
     room: Room,
     options: SimulationOptions,
-    progress: _Progress,
+    progress: Progress,
     changes: tuple[Change, ...],
 ) -> tuple[Capture, ...]:
     """Run the script, and again without a limit where a failure ended it.
@@ -111,7 +106,14 @@ def _simulate(
     if trains_under_jax(command):
         from peaksight.cli.jax_runs import simulate_jax
 
-        return simulate_jax(command, room, num_gpus=options.gpus, max_steps=options.steps, on_step=progress)
+        return simulate_jax(
+            command,
+            room,
+            num_gpus=options.gpus,
+            max_steps=options.steps,
+            on_step=progress,
+            on_compile=progress.compiling,
+        )
     from peaksight.virtual_gpu import simulate, simulate_elsewhere
 
     how: dict[str, Any] = {

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from peaksight.cli.completion import cards
 from peaksight.cli.simulated import ALL
 from peaksight.cli.sizes import SIZE
 from peaksight.gpus import Card, Room, find_card, installed_card, room_on
@@ -32,7 +33,10 @@ RANKS = _Ranks()
 
 _OPTIONS = (
     click.option(
-        "--gpu", metavar="NAME", help="The card, see `peaksight gpus`. Default: this machine's, else h100-80gb."
+        "--gpu",
+        metavar="NAME",
+        shell_complete=cards,
+        help="The card, see `peaksight gpus`. Default: this machine's, else h100-80gb.",
     ),
     click.option("--gpus", type=click.IntRange(1, MAX_GPUS), metavar="N", default=1, help="How many of it there are."),
     click.option("--memory", type=SIZE, metavar="SIZE", help="The card's total memory, as in 24GiB. Default: its own."),

@@ -48,6 +48,6 @@ def _tenths(name: str, output: Output) -> Callable[[float], None]:
         nonlocal said
         if int(10 * part) > said:
             said = int(10 * part)
-            output.say(f"{10 * said} % of {name} read")
+            output.progress(f"{10 * said} % of {name} read")
 
     return progress

@@ -10,7 +10,7 @@ import click
 
 from peaksight.cli.candidates import failed, simulated
 from peaksight.cli.formats import script_of
-from peaksight.cli.output import Output
+from peaksight.cli.output import Output, Tried
 from peaksight.cli.publish import Answer, Destinations, publish_answer
 from peaksight.cli.simulation_options import SimulationOptions
 from peaksight.errors import UsageError
@@ -87,7 +87,7 @@ def answer_sweep(
             flag=asked.flag,
             arguments=command.args,
             limit_bytes=limit_bytes,
-            simulate=partial(simulated, pool=pool, command=command, how=options.of_each, output=output),
+            simulate=partial(simulated, pool=pool, command=command, how=options.of_each, tell=Tried(output)),
             width=pool.workers,
             budget=asked.budget,
         )

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from peaksight.cli.certifying import STEPS, certify_commands
-from peaksight.cli.output import Output
+from peaksight.cli.completion import files
+from peaksight.cli.output import Output, quiet_option
 from peaksight.cli.plans import plan_option, under_plan
 from peaksight.cli.publish import STDOUT, Destinations, json_options, write_file
 from peaksight.cli.revisions import command_against
@@ -23,12 +24,19 @@ from peaksight.verification.processes import TIMEOUT
 _SAME, _NOT_THE_SAME = 0, 1
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
+@click.command(
+    context_settings={"allow_interspersed_args": False}, short_help="Say whether two scripts train the same model."
+)
 @click.option("--against", metavar="ORIGINAL", help="Script and arguments, or a git revision.")
 @plan_option
 @click.option("--with", "extra", default="", metavar="ARGS", help="Arguments that both get, as for a smaller size.")
 @click.option(
-    "--steps", type=click.IntRange(min=1), default=STEPS, show_default=True, help="Optimizer steps to compare."
+    "--steps",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=STEPS,
+    show_default=True,
+    help="Optimizer steps to compare.",
 )
 @click.option(
     "--timeout",
@@ -39,8 +47,9 @@ _SAME, _NOT_THE_SAME = 0, 1
     help="How long each run may take before it is ended, without an answer.",
 )
 @json_options
+@quiet_option
 @click.option("-m", "is_module", is_flag=True, help="SCRIPT is a module, as in `python -m`.")
-@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, shell_complete=files, metavar="SCRIPT [ARGS]...")
 def verify(
     words: tuple[str, ...],
     against: str | None,
@@ -62,7 +71,8 @@ def verify(
     command = script_command(words, is_module=is_module)
     changed, read = under_plan(command, plan)
     command, changed = (replace(each, args=(*each.args, *more)) for each in (command, changed))
-    to, output = Destinations(**options), Output()
+    output = Output(quiet=options.pop("quiet"))
+    to = Destinations(**options)
     to.check()
     if against is None and plan is None:
         raise UsageError(

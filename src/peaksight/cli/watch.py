@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from peaksight.cli.completion import files
 from peaksight.cli.plans import applied, plan_option, under_plan
 from peaksight.cli.script_words import script_command
 from peaksight.errors import UsageError
@@ -17,7 +18,10 @@ _DIRECTORY = click.Path(file_okay=False, resolve_path=True, path_type=Path)
 _CAPTURE = click.Path(dir_okay=False, exists=True, resolve_path=True, path_type=Path)
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
+@click.command(
+    context_settings={"allow_interspersed_args": False},
+    short_help="Run a script for real, and record what each step takes of the card.",
+)
 @click.option("--directory", type=_DIRECTORY, metavar="DIR", help="Where to write; default: peaksight-watch/RUN.")
 @click.option("--tensorboard", type=_DIRECTORY, metavar="DIR", help="Write scalars for TensorBoard, too.")
 @click.option("--wandb", is_flag=True, help="Log to Weights & Biases, too: to the script's own run if it has one.")
@@ -25,9 +29,10 @@ _CAPTURE = click.Path(dir_okay=False, exists=True, resolve_path=True, path_type=
 @click.option("--prometheus", type=click.IntRange(1, 65535), metavar="PORT", help="Serve metrics at PORT + local rank.")
 @click.option("--predicted", type=_CAPTURE, metavar="FILE", help="Compare with a capture of `peaksight run --save`.")
 @plan_option
+@click.option("-q", "--quiet", is_flag=True, help="Say only what goes wrong, and not the steps.")
 @click.option("--scalar", "scalars", multiple=True, metavar="NAME", help="Watch a scalar that the script logs.")
 @click.option("-m", "is_module", is_flag=True, help="SCRIPT is a module, as in `python -m`.")
-@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, shell_complete=files, metavar="SCRIPT [ARGS]...")
 def watch(words: tuple[str, ...], is_module: bool, plan: Path | None, **options: Any) -> int:
     """Run SCRIPT for real, and record what each step takes of the card.
 

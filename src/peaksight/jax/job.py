@@ -11,7 +11,7 @@ from jax.extend.core import ClosedJaxpr
 
 from peaksight.gpus import Room
 from peaksight.jax.compiling import Call
-from peaksight.jax.execution import Planned, arguments_of, execute, plan
+from peaksight.jax.execution import Planned, arguments_of, differentiates, execute, plan
 from peaksight.jax.ledger import Entry, Ledger, What
 from peaksight.jax.notes import Notes
 from peaksight.jax.pool import pool_on
@@ -62,6 +62,7 @@ class Job:
         *,
         max_steps: int | None = None,
         on_step: Callable[[StepPeak], None] | None = None,
+        on_compile: Callable[[str, bool], None] | None = None,
         unguarded: AbstractContextManager[Any] | None = None,
     ) -> None:
         """Nothing has run."""
@@ -71,6 +72,7 @@ class Job:
         self._num_devices = num_devices
         self._max_steps = max_steps
         self._on_step = on_step
+        self._on_compile = on_compile
         self._unguarded = unguarded or nullcontext()
         self._called: dict[Any, _Called] = {}
         self._peak: Planned | None = None
@@ -125,6 +127,8 @@ class Job:
     def _program(self, call: Call) -> _Called:
         key = (id(call.closed), call.donated, tuple(map(str, call.shardings)))
         if key not in self._called:
+            if self._on_compile is not None:
+                self._on_compile(call.name, differentiates(call.closed.jaxpr))
             with self._unguarded, core.set_current_trace(core.eval_trace):
                 planned = plan(call, self.room.card, paths_of(call.closed), self._num_devices)
             self.notes.planned(planned)

@@ -36,6 +36,7 @@ class Session:
         num_devices: int = 1,
         max_steps: int | None = None,
         on_step: Callable[[StepPeak], None] | None = None,
+        on_compile: Callable[[str, bool], None] | None = None,
         unguarded: AbstractContextManager[Any] | None = None,
         repair_masks: bool = False,
     ) -> None:
@@ -44,7 +45,14 @@ class Session:
         self._started = time.perf_counter()
         self._room = room
         self._max_steps = max_steps
-        self._job = Job(room, num_devices, max_steps=max_steps, on_step=on_step, unguarded=unguarded or nullcontext())
+        self._job = Job(
+            room,
+            num_devices,
+            max_steps=max_steps,
+            on_step=on_step,
+            on_compile=on_compile,
+            unguarded=unguarded or nullcontext(),
+        )
         self._trace = VirtualTrace(self._job)
         self._patches = Patches()
 

@@ -53,7 +53,7 @@ class Watching:
 
     `directory` is None for one of this launch in `DEFAULT_DIRECTORY`. `tensorboard` is a folder, `prometheus` the port
     of local rank 0, `predicted` the capture of `peaksight run --save`. `scalars` are names that the script logs, and
-    `expected` is what a plan expects of the run.
+    `expected` is what a plan expects of the run. With `quiet` the terminal gets what went wrong only.
     """
 
     directory: Path | None = None
@@ -64,6 +64,7 @@ class Watching:
     predicted: Path | None = None
     scalars: tuple[str, ...] = ()
     expected: Expectation | None = None
+    quiet: bool = False
 
     def check(self) -> None:
         """Check that what is asked for is installed.
@@ -92,7 +93,7 @@ class Watching:
     def sinks(self, process: WatchedProcess) -> Iterator[Callable[[], Sink]]:
         """What opens each place to write to."""
         directory = self.directory_of(process)
-        yield lambda: TerminalSink(process)
+        yield lambda: TerminalSink(process, quiet=self.quiet)
         yield lambda: LinesSink(directory, process)
         if (folder := self.tensorboard) is not None:
             yield lambda: Seldom(TensorBoardSink(folder, process))

@@ -16,9 +16,9 @@ from peaksight.records.watched import WatchedStep
 from peaksight.reporting.reading import causes_table, ranks_table
 from peaksight.reporting.recording import recording_sections
 from peaksight.reporting.recording_sentences import CANNOT_TELL, RUN_NEXT, TRY_FIRST, WHY
+from peaksight.reporting.wrapping import MAX_WIDTH, print_sentence
 from peaksight.units import format_bytes
 
-MAX_WIDTH = 120
 NUM_STEPS = 6
 NUM_PROCESSES = 8
 NUM_HOLDERS = 10
@@ -28,15 +28,15 @@ Row = tuple[str, str]
 
 
 def render_run(reading: RunReading, console: Console) -> None:
-    """Print `reading` on `console`; what happened is the first line and, where no person looks, not wrapped."""
+    """Print `reading` on `console`; what happened comes first."""
     width = min(console.width, MAX_WIDTH)
-    console.print(Text(reading.happened, style="bold red"), soft_wrap=not console.is_terminal)
+    print_sentence(console, reading.happened, "bold red")
     for title, body in _sections(reading, console):
         console.print()
         console.print(Text(title, style="bold"))
         console.print(Padding(body, (0, 0, 0, 1)), width=width)
     console.print()
-    console.print(Text(" - ".join(_origin(reading)), style="dim"), soft_wrap=not console.is_terminal)
+    print_sentence(console, " - ".join(_origin(reading)), "dim")
 
 
 def _sections(reading: RunReading, console: Console) -> Iterator[tuple[str, RenderableType]]:
@@ -156,7 +156,7 @@ def _table(*alignments: str, header: Iterable[str] | None = None) -> Table:
     table = Table(box=None, show_header=header is not None, header_style="dim", padding=(0, 1, 0, 0))
     titles = list(header) if header is not None else [""] * len(alignments)
     for alignment, title in zip(alignments, titles, strict=True):
-        table.add_column(title, justify="right" if alignment == ">" else "left")
+        table.add_column(title, justify="right" if alignment == ">" else "left", overflow="fold")
     return table
 
 

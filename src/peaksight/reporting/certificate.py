@@ -7,8 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from peaksight.records.certificate import BlockDifference, Certificate, Mechanism, Worst
+from peaksight.reporting.wrapping import MAX_WIDTH, print_sentence
 
-MAX_WIDTH = 120
 NUM_BLOCKS = 8
 
 _VERDICTS = {
@@ -20,15 +20,15 @@ _VERDICTS = {
 
 
 def render_certificate(certificate: Certificate, console: Console) -> None:
-    """Print `certificate` on `console`; the verdict is the first line and, where no person looks, not wrapped."""
+    """Print `certificate` on `console`; the verdict comes first."""
     words, style = _VERDICTS[certificate.verdict]
-    console.print(Text(words + _worst_words(certificate), style=style), soft_wrap=not console.is_terminal)
+    print_sentence(console, words + _worst_words(certificate), style)
     for title, body in _sections(certificate):
         console.print()
         console.print(Text(title, style="bold"))
         console.print(body, width=min(console.width, MAX_WIDTH))
     console.print()
-    console.print(Text(_footer(certificate), style="dim"), soft_wrap=not console.is_terminal)
+    print_sentence(console, _footer(certificate), "dim")
 
 
 def _worst_words(certificate: Certificate) -> str:
@@ -123,5 +123,5 @@ def _lines(sentences: tuple[str, ...]) -> Table:
 def _table(columns: int, header: tuple[str, ...] | None = None) -> Table:
     table = Table(box=None, show_header=header is not None, header_style="dim", padding=(0, 1))
     for title in header or ("",) * columns:
-        table.add_column(title)
+        table.add_column(title, overflow="fold")
     return table

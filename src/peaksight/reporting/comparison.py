@@ -30,19 +30,18 @@ from peaksight.reporting.differences import (
     tables,
 )
 from peaksight.reporting.terminal import shorten
+from peaksight.reporting.wrapping import MAX_WIDTH, print_sentence
 from peaksight.units import format_bytes, format_difference
-
-MAX_WIDTH = 120
 
 # What three sizes take, with the space between all columns.
 _SIZE_COLUMNS = 42
 
 
 def render_comparison(comparison: Comparison, console: Console) -> None:
-    """Print `comparison` on `console`; the difference is the first line and, where no person looks, not wrapped."""
+    """Print `comparison` on `console`; the difference comes first."""
     width, dot = min(console.width, MAX_WIDTH), glyphs_for(console.encoding).dot
     for sentence in filter(None, (happened(comparison), moved(comparison))):
-        console.print(Text(sentence, style="bold"), soft_wrap=not console.is_terminal)
+        print_sentence(console, sentence, "bold")
     for title, body in _sections(comparison, width):
         console.print()
         console.print(Text(title, style="bold"))
@@ -53,9 +52,9 @@ def render_comparison(comparison: Comparison, console: Console) -> None:
 
 def render_commits(history: CommitHistory, console: Console) -> None:
     """Print the peaks of the commits in `history`, oldest first."""
-    console.print(Text(over_commits(history), style="bold"), soft_wrap=not console.is_terminal)
+    print_sentence(console, over_commits(history), "bold")
     console.print()
-    console.print(Text(" ".join(history.argv), style="dim"), soft_wrap=not console.is_terminal)
+    print_sentence(console, " ".join(history.argv), "dim")
     table = _table("<", ">", ">", ">", "<", header=("commit", "allocated", "reserved", "change", ""))
     parent = None
     for commit in history.commits:
@@ -129,5 +128,7 @@ def _table(*alignments: str, header: Iterable[str] | None = None) -> Table:
     table = Table(box=None, show_header=header is not None, header_style="dim", padding=(0, 1))
     headers = list(header) if header is not None else [""] * len(alignments)
     for alignment, title in zip(alignments, headers, strict=True):
-        table.add_column(title, justify="right" if alignment == ">" else "left", no_wrap=alignment == ">")
+        table.add_column(
+            title, justify="right" if alignment == ">" else "left", no_wrap=alignment == ">", overflow="fold"
+        )
     return table

@@ -8,10 +8,10 @@ from rich.table import Table
 from rich.text import Text
 
 from peaksight.records.device_profile import DeviceProfile, ProfileHolder
+from peaksight.reporting.wrapping import MAX_WIDTH, print_sentence
 from peaksight.units import format_bytes
 
 NUM_LINES = 12
-MAX_WIDTH = 120
 CANNOT_TELL = (
     "Temporaries of a running program: a profile shows what is alive between programs, arrays and executables.",
     "What held the memory at another time: it is one moment, that of the call.",
@@ -20,7 +20,7 @@ CANNOT_TELL = (
 
 def render_device_profile(profile: DeviceProfile, console: Console) -> None:
     """Print `profile` on `console`."""
-    console.print(Text(happened(profile), style="bold"), soft_wrap=not console.is_terminal)
+    print_sentence(console, happened(profile), "bold")
     for title, table in (("By device and kind", _totals(profile)), ("By line", _lines(profile))):
         console.print()
         console.print(Text(title, style="bold"))
@@ -28,7 +28,7 @@ def render_device_profile(profile: DeviceProfile, console: Console) -> None:
     console.print()
     console.print(Text("What the profile cannot tell", style="bold"))
     for sentence in CANNOT_TELL:
-        console.print(Text(f" - {sentence}"), soft_wrap=not console.is_terminal)
+        print_sentence(console, f" - {sentence}")
 
 
 def happened(profile: DeviceProfile) -> str:

@@ -8,15 +8,14 @@ from rich.text import Text
 
 from peaksight.records.proposals import FixReport, NotApplied, Outcome, Part, Risk, Tried, Written
 from peaksight.reporting.certificate import render_certificate
+from peaksight.reporting.wrapping import MAX_WIDTH, print_sentence
 from peaksight.units import format_bytes
-
-MAX_WIDTH = 120
 
 
 def render_fix(found: FixReport, console: Console) -> None:
-    """Print `found` on `console`; the answer is the first line and, where no person looks, not wrapped."""
+    """Print `found` on `console`; the answer comes first."""
     words, style = _answer(found)
-    console.print(Text(words, style=style), soft_wrap=not console.is_terminal)
+    print_sentence(console, words, style)
     for title, body in _sections(found):
         console.print()
         console.print(Text(title, style="bold"))
@@ -25,7 +24,7 @@ def render_fix(found: FixReport, console: Console) -> None:
         console.print(Text("\nVerified: the run under the plan against that without it", style="bold"))
         render_certificate(found.certificate, console)
     console.print()
-    console.print(Text(_footer(found), style="dim"), soft_wrap=not console.is_terminal)
+    print_sentence(console, _footer(found), "dim")
 
 
 def _answer(found: FixReport) -> tuple[str, str]:
@@ -161,7 +160,7 @@ def _risks(risks: Iterable[Risk], cautions: Iterable[str]) -> Table:
 def _table(columns: int, header: tuple[str, ...] = ()) -> Table:
     table = Table(box=None, show_header=bool(header), pad_edge=False, padding=(0, 2, 0, 1), header_style="dim")
     for index in range(columns):
-        table.add_column(header[index] if header else "")
+        table.add_column(header[index] if header else "", overflow="fold")
     return table
 
 

@@ -37,7 +37,7 @@ def render_job(job: JobReading, console: Console) -> None:
 
 
 def render_reading(reading: Reading, console: Console) -> None:
-    """Print `reading` on `console`; what happened is the first line."""
+    """Print `reading` on `console`; what happened comes first."""
     width = min(console.width, MAX_WIDTH)
     console.print(Text(reading.happened, style="bold"), width=width)
     for title, body in _sections(reading):
@@ -113,7 +113,7 @@ def ranks_table(ends: tuple[RankEnd, ...]) -> Table:
     """One row a rank, with how it ended."""
     table = _table(">", "<")
     for end in ends[:NUM_RANKS]:
-        table.add_row(f"rank {end.rank}", Text(end.happened, overflow="ellipsis", no_wrap=True))
+        table.add_row(f"rank {end.rank}", Text(end.happened))
     if len(ends) > NUM_RANKS:
         table.add_row("", Text(f"{len(ends) - NUM_RANKS} more in the JSON", style="dim"))
     return table
@@ -134,7 +134,7 @@ def _size(message: OomMessage) -> str:
 def _table(*alignments: str) -> Table:
     table = Table(box=None, show_header=False, padding=(0, 1, 0, 0))
     for alignment in alignments:
-        table.add_column(justify="right" if alignment == ">" else "left")
+        table.add_column(justify="right" if alignment == ">" else "left", overflow="fold")
     return table
 
 

@@ -30,26 +30,26 @@ from peaksight.reporting.recording_sentences import (
 )
 from peaksight.reporting.rows import by_category
 from peaksight.reporting.sentences import blocks
+from peaksight.reporting.wrapping import MAX_WIDTH, print_sentence
 from peaksight.units import format_bytes
 
 NUM_HOLDERS = 10
 NUM_PINS = 8
 NUM_SEGMENTS = 5
-MAX_WIDTH = 120
 _LEVELS = " \u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
 _ASCII_LEVELS = " .:-=+*#@"
 
 
 def render_recording(report: RecordingReport, console: Console) -> None:
-    """Print `report` on `console`; what happened is the first line and, where no person looks, not wrapped."""
+    """Print `report` on `console`; what happened comes first."""
     page = _Page(report, glyphs_for(console.encoding), min(console.width, MAX_WIDTH))
-    console.print(Text(happened(report), style="bold red" if report.oom else "bold"), soft_wrap=not console.is_terminal)
+    print_sentence(console, happened(report), "bold red" if report.oom else "bold")
     for title, body in page.sections():
         console.print()
         console.print(Text(title, style="bold"))
         console.print(body, soft_wrap=False, width=page.width)
     console.print()
-    console.print(Text(f" {page.glyphs.dot} ".join(origin(report)), style="dim"), soft_wrap=not console.is_terminal)
+    print_sentence(console, f" {page.glyphs.dot} ".join(origin(report)), "dim")
 
 
 def recording_sections(report: RecordingReport, console: Console) -> Iterator[tuple[str, RenderableType]]:
@@ -188,5 +188,6 @@ def _table(*alignments: str, header: Iterable[str] | None = None) -> Table:
     table = Table(box=None, show_header=header is not None, header_style="dim", padding=(0, 1))
     headers = list(header) if header is not None else [""] * len(alignments)
     for alignment, title in zip(alignments, headers, strict=True):
-        table.add_column(title, justify="right" if alignment == ">" else "left")
+        is_number = alignment == ">"
+        table.add_column(title, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold")
     return table

@@ -2,22 +2,22 @@
 
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from peaksight.records.proposals import Outcome
 from peaksight.records.sweep import SweepReport, SweptValue
+from peaksight.reporting.wrapping import print_sentence
 from peaksight.units import format_bytes
 
 
 def render_sweep(found: SweepReport, console: Console) -> None:
-    """Print `found` on `console`; the answer is the first line."""
+    """Print `found` on `console`; the answer comes first."""
     words, style = _answer(found)
-    console.print(Text(words, style=style), soft_wrap=not console.is_terminal)
+    print_sentence(console, words, style)
     console.print()
     console.print(_table(found))
     console.print()
     footer = f"{len(found.rows)} runs simulated · {found.seconds:.0f} s"
-    console.print(Text(footer, style="dim"), soft_wrap=not console.is_terminal)
+    print_sentence(console, footer, "dim")
 
 
 def sweep_line(found: SweepReport) -> str:
@@ -47,7 +47,7 @@ def _table(found: SweepReport) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 1), header_style="dim")
     first = ["plan"] if found.asked == "cheapest" else []
     for title in (*first, found.flag, "reserved", "allocated", "time a step", "samples", "time a sample", "fits"):
-        table.add_column(title)
+        table.add_column(title, overflow="fold")
     for row in found.rows:
         table.add_row(*([row.tried.candidate.title] if found.asked == "cheapest" else []), *_row(row))
     return table

@@ -24,34 +24,36 @@ from peaksight.reporting.sentences import (
     unknown_size,
     verdict,
 )
+from peaksight.reporting.wrapping import MAX_WIDTH, print_sentence
 from peaksight.units import format_bytes
 
 NUM_HOLDERS = 10
 NUM_NOT_REACHED = 10
 NUM_WRITES = 5
 NUM_STEPS = 8
-MAX_WIDTH = 120
 
-# What the columns beside module and line take, with the space between them.
+# What the columns beside module and line take, with the space between them, and that of the share among them.
 _HOLDER_COLUMNS = 41
+_SHARE_COLUMNS = 9
+_MIN_MODULE_WIDTH = 14
 
 _VERDICT_STYLES = {True: "bold green", False: "bold red", None: "bold yellow"}
 
 
 def render_report(report: Report, console: Console, *, show_all: bool = False) -> None:
-    """Print `report` on `console`; the verdict is the first line and, where no person looks, not wrapped.
+    """Print `report` on `console`; the verdict comes first.
 
     With `show_all` the causes that were refuted are there too.
     """
     page = _Page(report, glyphs_for(console.encoding), min(console.width, MAX_WIDTH), show_all=show_all)
     style = _VERDICT_STYLES[report.fits]
-    console.print(Text(verdict(report), style=style), soft_wrap=not console.is_terminal)
+    print_sentence(console, verdict(report), style)
     for title, body in page.sections():
         console.print()
         console.print(Text(title, style="bold"))
         console.print(body, soft_wrap=False, width=page.width)
     console.print()
-    console.print(page.footer(), soft_wrap=not console.is_terminal)
+    print_sentence(console, page.footer(), "dim")
 
 
 class _Page:
@@ -94,9 +96,9 @@ class _Page:
         if report.writes:
             yield "Written to a scratch place, not to your files", self._writes()
 
-    def footer(self) -> Text:
+    def footer(self) -> str:
         """Versions, how the run ended, how long it took."""
-        return Text(f" {self.glyphs.dot} ".join(footer(self.report)), style="dim")
+        return f" {self.glyphs.dot} ".join(footer(self.report))
 
     def _steps(self) -> Table:
         table = _table(">", "<", ">", ">", header=("step", self._legend(), "allocated", "reserved"))
@@ -150,12 +152,15 @@ class _Page:
         rows = by_place(self.report.live_at_peak)
         shown, others = rows[:NUM_HOLDERS], rows[NUM_HOLDERS:]
         room = self.width - _HOLDER_COLUMNS - max(len(row.source) for row in shown)
-        table = _table(">", ">", "<", "<", "<", header=("bytes", "share", "category", "module", "line"))
+        has_shares = room >= _MIN_MODULE_WIDTH
+        header = ("bytes", *(("share",) if has_shares else ()), "category", "module", "line")
+        table = _table(*(">" * (len(header) - 3)), "<", "<", "<", header=header)
         for row in shown:
-            module = shorten(row.module or "(outside any module)", max(room, 12))
-            table.add_row(*self._sizes(row.bytes), row.category_words, module, row.source)
+            module = shorten(row.module or "(outside any module)", room if has_shares else room + _SHARE_COLUMNS)
+            table.add_row(*self._sizes(row.bytes)[: len(header) - 3], row.category_words, module, row.source)
         if others:
-            table.add_row(*self._sizes(sum(row.bytes for row in others)), f"{len(others)} others", "", "", style="dim")
+            sizes = self._sizes(sum(row.bytes for row in others))[: len(header) - 3]
+            table.add_row(*sizes, f"{len(others)} others", "", "", style="dim")
         return table
 
     def _findings(self) -> Table:
@@ -214,7 +219,8 @@ def _table(*alignments: str, header: Iterable[str | Text] | None = None) -> Tabl
     table = Table(box=None, show_header=header is not None, header_style="dim", padding=(0, 1))
     headers = list(header) if header is not None else [""] * len(alignments)
     for alignment, title in zip(alignments, headers, strict=True):
-        table.add_column(title, justify="right" if alignment == ">" else "left")
+        is_number = alignment == ">"
+        table.add_column(title, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold")
     return table
 
 
@@ -231,8 +237,9 @@ def _blocks(count: int) -> Text:
 
 
 def shorten(module: str, width: int) -> Text:
-    """The end of a module path, cut at a dot: it tells more than the beginning."""
+    """The end of a module path, cut at a dot: it tells more than the beginning. What has no dot may be wrapped."""
     parts = module.split(".")
     while len(parts) > 1 and len(".".join(parts)) > width - 2:
         parts = parts[1:]
-    return Text(module if len(module) <= width else ".." + ".".join(parts), no_wrap=True)
+    is_whole = len(module) <= width or len(parts) == module.count(".") + 1
+    return Text(module if is_whole else ".." + ".".join(parts), overflow="fold")

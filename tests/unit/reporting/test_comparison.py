@@ -155,8 +155,8 @@ def test_a_comparison(width):
     page = printed(render_comparison, larger_batch(), width=width)
 
     assert page.splitlines()[0].startswith("B peaks 1.75 GiB higher than A (predicted): 4.50 GiB instead of 2.75 GiB")
-    assert page.splitlines()[1].startswith("The peak moved from the backward to the optimizer step")
-    assert all(len(line) <= width for line in page.splitlines()[2:])
+    assert "\nThe peak moved from the backward to the optimizer step" in page
+    assert all(len(line) <= width for line in page.splitlines())
     compare_golden(page, f"comparison-{width}.txt")
 
 
@@ -164,7 +164,7 @@ def test_commits():
     """The whole page."""
     page = printed(render_commits, five_commits())
 
-    assert "the largest change is +1.00 GiB in 11111111 (Grow)." in page.splitlines()[0]
+    assert "the largest change is +1.00 GiB in 11111111 (Grow)." in " ".join(page.split())
     assert "Tidy [up]" in page
     compare_golden(page, "commits-80.txt")
 

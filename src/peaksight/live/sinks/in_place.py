@@ -1,7 +1,21 @@
 """A line at the bottom of a terminal, of which nothing is left when the script prints."""
 
+import os
+import shutil
 import sys
-from typing import Any, TextIO
+import textwrap
+from typing import Any, Self, TextIO
+
+# Terminals that know no escape sequences.
+_DUMB = ("dumb", "unknown")
+
+
+def wrapped(text: str, stream: TextIO) -> str:
+    """`text` at the width of a terminal, where `stream` is one; in a log it stays a line that can be searched for."""
+    if not stream.isatty():
+        return text
+    columns = shutil.get_terminal_size().columns
+    return textwrap.fill(text, columns, break_long_words=False, break_on_hyphens=False)
 
 
 class InPlace:
@@ -18,11 +32,17 @@ class InPlace:
         for name, stream in self._above.items():
             setattr(sys, name, stream)
 
+    @classmethod
+    def on_terminal(cls) -> Self | None:
+        """Of stderr, None where that is no terminal, or one without escape sequences."""
+        return cls() if sys.stderr.isatty() and os.environ.get("TERM") not in _DUMB else None
+
     def draw(self, text: str) -> None:
-        """Show `text` instead of what was drawn before."""
+        """Show `text` instead of what was drawn before, as much of it as there is room for."""
         if self._at_line_start:
             sys.stdout.flush()
-            self._terminal.write(f"\r\x1b[2K{text}\r")
+            shown = text[: shutil.get_terminal_size().columns - 1]
+            self._terminal.write(f"\r\x1b[2K{shown}\r")
             self._terminal.flush()
             self._is_drawn = True
 

@@ -1,12 +1,11 @@
 """The terminal: what went wrong from every rank, the steps from rank 0; a line that stays in place where it is one."""
 
-import shutil
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
-from peaksight.live.sinks.in_place import InPlace
+from peaksight.live.sinks.in_place import InPlace, wrapped
 from peaksight.records.watched import ExpectationCheck, Line, WatchedEvent, WatchedProcess, WatchedStep
 from peaksight.units import format_bytes, format_difference
 
@@ -21,12 +20,14 @@ class TerminalSink:
 
     name = "The terminal"
 
-    def __init__(self, process: WatchedProcess, clock: Callable[[], float] = time.monotonic) -> None:
-        """Speak for `process`."""
+    def __init__(
+        self, process: WatchedProcess, clock: Callable[[], float] = time.monotonic, *, quiet: bool = False
+    ) -> None:
+        """Speak for `process`: with `quiet` of what went wrong only."""
         self._rank = process.rank if process.world_size > 1 else None
         self._clock, self._stream = clock, sys.stderr
-        self._in_place = InPlace() if process.rank == 0 and sys.stderr.isatty() else None
-        self._shows_steps = process.rank == 0
+        self._in_place = InPlace.on_terminal() if process.rank == 0 and not quiet else None
+        self._shows_steps = process.rank == 0 and not quiet
         self._free: tuple[int, float | None] | None = None
         self._next = 0.0
 
@@ -51,7 +52,7 @@ class TerminalSink:
         if self._in_place:
             if now >= self._next:
                 self._next = now + _SECONDS_BETWEEN_DRAWINGS
-                self._in_place.draw(step_line(step, self._free)[: shutil.get_terminal_size().columns - 1])
+                self._in_place.draw(step_line(step, self._free))
         elif step.step in _FIRST_STEPS or now >= self._next:
             self._next = now + _SECONDS_BETWEEN_LINES
             self._say(step_line(step, self._free))
@@ -60,7 +61,7 @@ class TerminalSink:
         if self._in_place:
             self._in_place.erase()
         rank = "" if self._rank is None else f" [rank {self._rank}]"
-        print(f"peaksight{rank}: {text}", file=self._stream, flush=True)
+        print(wrapped(f"peaksight{rank}: {text}", self._stream), file=self._stream, flush=True)
 
 
 _VERDICTS: dict[Any, str] = {True: "as planned", False: "not as planned", None: "not seen"}
