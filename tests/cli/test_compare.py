@@ -44,7 +44,9 @@ def test_two_captures(peaksight, saved, tmp_path):
     found = json.loads((tmp_path / "found.json").read_text())
 
     assert done.returncode == 0
-    assert " ".join(done.stdout.split()).startswith("B peaks 3.00 GiB higher than A (predicted): 4.00 GiB instead of 1.00 GiB allocated")
+    assert " ".join(done.stdout.split()).startswith(
+        "B peaks 3.00 GiB higher than A (predicted): 4.00 GiB instead of 1.00 GiB allocated"
+    )
     assert "a.capture: train.py" in done.stdout
     assert "fits a Tesla T4" in done.stdout
     assert "fits an NVIDIA H100" in done.stdout

@@ -11,15 +11,18 @@ from peaksight.reporting.certificate import render_certificate
 from peaksight.reporting.wrapping import MAX_WIDTH, print_sentence
 from peaksight.units import format_bytes
 
+_WIDTH_WITH_HEAD_ROOM = 76
+
 
 def render_fix(found: FixReport, console: Console) -> None:
     """Print `found` on `console`; the answer comes first."""
     words, style = _answer(found)
     print_sentence(console, words, style)
-    for title, body in _sections(found):
+    width = min(console.width, MAX_WIDTH)
+    for title, body in _sections(found, width):
         console.print()
         console.print(Text(title, style="bold"))
-        console.print(body, width=min(console.width, MAX_WIDTH))
+        console.print(body, width=width)
     if found.certificate:
         console.print(Text("\nVerified: the run under the plan against that without it", style="bold"))
         render_certificate(found.certificate, console)
@@ -66,14 +69,14 @@ def slow_down(found: FixReport, tried: Tried) -> str:
     return f"{100 * (seconds / before - 1):+.0f} % time"
 
 
-def _sections(found: FixReport) -> Iterator[tuple[str, RenderableType]]:
+def _sections(found: FixReport, width: int) -> Iterator[tuple[str, RenderableType]]:
     plans = [each for each in (found.best, *found.runners_up) if each]
     if plans and not found.original.fits:
-        yield "Plans that fit (predicted)", _plans(found, plans)
+        yield "Plans that fit (predicted)", _plans(found, plans, width)
     if found.written:
         yield "Written into the script", _written(found.written)
     if found.next_plans:
-        yield "Should the head room prove too small", _plans(found, found.next_plans)
+        yield "Should the head room prove too small", _plans(found, found.next_plans, width)
     if found.parts:
         yield "What each fix does to the peak", _parts(found)
     rejected = [each for each in found.tried if not each.fits and len(each.candidate.kinds) == 1]
@@ -86,18 +89,15 @@ def _sections(found: FixReport) -> Iterator[tuple[str, RenderableType]]:
         yield "What could still break it", _risks(found.risks, cautions)
 
 
-def _plans(found: FixReport, plans: Iterable[Tried]) -> Table:
-    table = _table(6, header=("plan", "reserved", "head room", "time a step", "", "class"))
+def _plans(found: FixReport, plans: Iterable[Tried], width: int) -> Table:
+    """One row a plan; what it leaves of the card is left out where there is no room for it."""
+    has_room = width >= _WIDTH_WITH_HEAD_ROOM
+    header = ("reserved", *(("head room",) if has_room else ()), "time a step", "", "class", "plan")
+    table = _table(*(">" * (len(header) - 2)), "<", "<", header=header)
     for each in plans:
-        room = found.usable_bytes - each.outcome.reserved_bytes
-        table.add_row(
-            each.candidate.title,
-            _size(each),
-            format_bytes(room),
-            _seconds(each.outcome),
-            slow_down(found, each),
-            each.candidate.effect.value,
-        )
+        room = (format_bytes(found.usable_bytes - each.outcome.reserved_bytes),) if has_room else ()
+        times = _seconds(each.outcome), slow_down(found, each).removesuffix(" time")
+        table.add_row(_size(each), *room, *times, each.candidate.effect.value, Text(each.candidate.title))
     return table
 
 
@@ -106,19 +106,25 @@ def _seconds(outcome: Outcome) -> str:
 
 
 def _parts(found: FixReport) -> Table:
-    table = _table(4, header=("", "alone", "peak is then in", "plan without it"))
+    table = _table(">", ">", "<", header=("alone", "all but it", ""))
     original = found.original.outcome
-    table.add_row("as it is", format_bytes(original.reserved_bytes), place(original), "")
+    table.add_row(format_bytes(original.reserved_bytes), "", _peaking("as it is", original))
     for part in found.parts:
-        table.add_row(*_part(part))
+        alone, without = part.alone, part.left_out
+        left_out = "" if without.error else format_bytes(without.reserved_bytes)
+        table.add_row(format_bytes(alone.reserved_bytes), left_out, Group(_peaking(part.title, alone), _without(part)))
     if found.best:
-        table.add_row("all together", _size(found.best), place(found.best.outcome), "")
+        table.add_row(_size(found.best), "", _peaking("all together", found.best.outcome))
     return table
 
 
-def _part(part: Part) -> tuple[str, str, str, str]:
-    without = part.left_out.error or f"{format_bytes(part.left_out.reserved_bytes)}, {place(part.left_out)}"
-    return part.title, format_bytes(part.alone.reserved_bytes), place(part.alone), without
+def _peaking(title: str, outcome: Outcome) -> Text:
+    return Text.assemble(title, (f": peak in the {place(outcome)}", "dim"))
+
+
+def _without(part: Part) -> Text:
+    without = part.left_out.error or f"peak in the {place(part.left_out)}"
+    return Text(f"the plan without it: {without}", style="dim")
 
 
 def place(outcome: Outcome) -> str:
@@ -128,39 +134,42 @@ def place(outcome: Outcome) -> str:
 
 
 def _rejected(rejected: Iterable[Tried]) -> Table:
-    table = _table(2)
+    table = _table("<", "<")
     for each in rejected:
-        table.add_row(each.candidate.title, each.verdict)
+        table.add_row("-", Text.assemble(each.candidate.title, (f": {each.verdict}", "dim")))
     return table
 
 
 def _not_applied(fixes: Iterable[NotApplied]) -> RenderableType:
-    table = _table(2)
+    table = _table("<", "<")
     for each in fixes:
-        table.add_row(each.title, Group(each.why, Text(each.advice, style="dim")) if each.advice else each.why)
+        why = Text.assemble(each.title, (f": {each.why}", "dim"))
+        table.add_row("-", Group(why, Text(each.advice)) if each.advice else why)
     return table
 
 
 def _written(changes: Iterable[Written]) -> Table:
-    table = _table(2)
+    table = _table("<", "<")
     for each in changes:
-        table.add_row(each.at or each.kind, each.words)
+        table.add_row(each.at or each.kind, Text(each.words))
     return table
 
 
 def _risks(risks: Iterable[Risk], cautions: Iterable[str]) -> Table:
-    table = _table(2)
+    table = _table(">", "<")
     for risk in risks:
-        table.add_row("unknown" if risk.bytes is None else format_bytes(risk.bytes), risk.title)
+        table.add_row("unknown" if risk.bytes is None else format_bytes(risk.bytes), Text(risk.title))
     for caution in cautions:
-        table.add_row("", caution)
+        table.add_row("", Text(caution))
     return table
 
 
-def _table(columns: int, header: tuple[str, ...] = ()) -> Table:
-    table = Table(box=None, show_header=bool(header), pad_edge=False, padding=(0, 2, 0, 1), header_style="dim")
-    for index in range(columns):
-        table.add_column(header[index] if header else "", overflow="fold")
+def _table(*alignments: str, header: tuple[str, ...] = ()) -> Table:
+    """A table without lines; `<` and `>` align its columns, of which the last one gives way."""
+    table = Table(box=None, show_header=bool(header), padding=(0, 1), header_style="dim")
+    for alignment, title in zip(alignments, header or ("",) * len(alignments), strict=True):
+        is_number = alignment == ">"
+        table.add_column(title, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold")
     return table
 
 
