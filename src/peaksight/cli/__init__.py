@@ -8,7 +8,6 @@ import click
 
 from peaksight import __version__
 from peaksight.cli.commands import Commands
-from peaksight.cli.complaints import complain
 from peaksight.cli.lazily import LazyCommands
 from peaksight.errors import PeaksightError
 
@@ -32,13 +31,19 @@ def main(args: Sequence[str] | None = None) -> int:
     try:
         return peaksight.main(words, prog_name="peaksight", standalone_mode=False) or 0
     except PeaksightError as error:
-        complain(f"{error} See docs/messages.md#{error.slug}.")
+        _complain(f"{error} See docs/messages.md#{error.slug}.")
     except click.ClickException as error:
         error.show()
     except (click.Abort, KeyboardInterrupt):
-        complain("interrupted.")
+        _complain("interrupted.")
     except Exception:
         # Python would exit with 1, which says that the job does not fit.
         traceback.print_exc()
-        complain("the mistake is in peaksight, not in your script: please report it.")
+        _complain("the mistake is in peaksight, not in your script: please report it.")
     return NO_ANSWER
+
+
+def _complain(message: str) -> None:
+    from peaksight.cli.complaints import complain
+
+    complain(message)

@@ -28,6 +28,11 @@ def glyphs_for(encoding: str) -> Glyphs:
     return UNICODE
 
 
+def bar_width(width: int) -> int:
+    """How long the bars of a table are that is `width` columns wide."""
+    return max(4, min(24, width - 55))
+
+
 def share_bar(part: int, whole: int, width: int, glyphs: Glyphs) -> str:
     """`part` of `whole` in `width` characters; anything above zero shows."""
     length = round(width * part / whole) if whole else 0

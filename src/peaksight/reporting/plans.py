@@ -8,10 +8,8 @@ from rich.text import Text
 
 from peaksight.records.proposals import FixReport, NotApplied, Outcome, Part, Risk, Tried, Written
 from peaksight.reporting.certificate import render_certificate
-from peaksight.reporting.wrapping import MAX_WIDTH, print_sentence
+from peaksight.reporting.wrapping import MAX_WIDTH, NARROW, print_sentence
 from peaksight.units import format_bytes
-
-_WIDTH_WITH_HEAD_ROOM = 76
 
 
 def render_fix(found: FixReport, console: Console) -> None:
@@ -91,7 +89,7 @@ def _sections(found: FixReport, width: int) -> Iterator[tuple[str, RenderableTyp
 
 def _plans(found: FixReport, plans: Iterable[Tried], width: int) -> Table:
     """One row a plan; what it leaves of the card is left out where there is no room for it."""
-    has_room = width >= _WIDTH_WITH_HEAD_ROOM
+    has_room = width >= NARROW
     header = ("reserved", *(("head room",) if has_room else ()), "time a step", "", "class", "plan")
     table = _table(*(">" * (len(header) - 2)), "<", "<", header=header)
     for each in plans:

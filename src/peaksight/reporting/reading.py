@@ -140,4 +140,4 @@ def _table(*alignments: str) -> Table:
 
 def _footer(reading: Reading) -> str:
     rank = "" if reading.first_failing_rank is None else f" - first failing rank: {reading.first_failing_rank}"
-    return f"{', '.join(reading.sources)}: {reading.num_lines} lines{rank}"
+    return f"{', '.join(reading.sources)}: {reading.num_lines} line{'' if reading.num_lines == 1 else 's'}{rank}"

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from peaksight.records import Holder
 from peaksight.records.recording import Fragmentation, Pin, RecordingReport
-from peaksight.reporting.bars import Glyphs, glyphs_for, share_bar
+from peaksight.reporting.bars import Glyphs, bar_width, glyphs_for, share_bar
 from peaksight.reporting.reading import causes_table
 from peaksight.reporting.recording_sentences import (
     CANNOT_TELL,
@@ -30,7 +30,7 @@ from peaksight.reporting.recording_sentences import (
 )
 from peaksight.reporting.rows import by_category
 from peaksight.reporting.sentences import blocks
-from peaksight.reporting.wrapping import MAX_WIDTH, print_sentence
+from peaksight.reporting.wrapping import MAX_WIDTH, NARROW, print_sentence
 from peaksight.units import format_bytes
 
 NUM_HOLDERS = 10
@@ -108,7 +108,9 @@ class _Page:
     def _categories(self) -> Table:
         table = _table("<", "<", ">", ">", ">")
         for row in by_category(self.report.live_at_peak):
-            bar = Text(share_bar(row.bytes, self.report.peak.allocated_bytes, 24, self.glyphs), style="cyan")
+            bar = Text(
+                share_bar(row.bytes, self.report.peak.allocated_bytes, bar_width(self.width), self.glyphs), style="cyan"
+            )
             table.add_row(row.category_words, bar, *self._sizes(row.bytes), Text(blocks(row.count), style="dim"))
         count = sum(holder.count for holder in self.report.live_at_peak)
         total = self._sizes(self.report.peak.allocated_bytes)
@@ -130,12 +132,17 @@ class _Page:
         return table
 
     def _pins(self, found: Fragmentation) -> Table:
-        header = ("kept alone", "with others", "segments", "by", "category", "line")
-        table = _table(">", ">", ">", ">", "<", "<", header=header)
+        numbers = ("kept alone", *(("with others",) if self.width >= NARROW else ()), "segments", "by")
+        table = _table(*(">" * len(numbers)), "<", "<", header=(*numbers, "category", "line"))
         for pin in found.pins[:NUM_PINS]:
-            table.add_row(*_pin(pin), Text(place_words(pin.source), overflow="fold"))
+            place = Text(place_words(pin.source), overflow="fold")
+            alone, shared, *rest = _pin(pin)
+            table.add_row(
+                alone, *((shared,) if self.width >= NARROW else ()), *rest, pin.category.replace("_", " "), place
+            )
         if others := found.pins[NUM_PINS:]:
-            table.add_row(format_bytes(sum(pin.alone_bytes for pin in others)), "", "", "", f"{len(others)} others", "")
+            alone = format_bytes(sum(pin.alone_bytes for pin in others))
+            table.add_row(alone, *("" for _ in numbers[1:]), f"{len(others)} others", "")
         return table
 
     def _other_devices(self) -> Table:
@@ -152,8 +159,7 @@ class _Page:
 
 def _pin(pin: Pin) -> tuple[str, ...]:
     shared = format_bytes(pin.kept_bytes - pin.alone_bytes)
-    held = format_bytes(pin.held_bytes)
-    return format_bytes(pin.alone_bytes), shared, str(pin.num_segments), held, pin.category.replace("_", " ")
+    return format_bytes(pin.alone_bytes), shared, str(pin.num_segments), format_bytes(pin.held_bytes)
 
 
 def _segments(found: Fragmentation) -> Table:

@@ -5,8 +5,13 @@ from rich.table import Table
 
 from peaksight.records.proposals import Outcome
 from peaksight.records.sweep import SweepReport, SweptValue
-from peaksight.reporting.wrapping import print_sentence
+from peaksight.reporting.wrapping import MAX_WIDTH, NARROW, print_sentence
 from peaksight.units import format_bytes
+
+_NARROW = ("reserved", "a step")
+_WIDE = ("reserved", "allocated", "a step", "a sample")
+_ALL = ("reserved", "allocated", "a step", "samples", "a sample")
+_WIDTH_WITH_ALL = 92
 
 
 def render_sweep(found: SweepReport, console: Console) -> None:
@@ -14,7 +19,8 @@ def render_sweep(found: SweepReport, console: Console) -> None:
     words, style = _answer(found)
     print_sentence(console, words, style)
     console.print()
-    console.print(_table(found))
+    width = min(console.width, MAX_WIDTH)
+    console.print(_table(found, width), width=width)
     console.print()
     footer = f"{len(found.rows)} runs simulated · {found.seconds:.0f} s"
     print_sentence(console, footer, "dim")
@@ -43,29 +49,35 @@ def _card(found: SweepReport) -> tuple[str, str]:
     return f"The smallest card: {found.best.value}, {title}, with {size} reserved (predicted).", "bold green"
 
 
-def _table(found: SweepReport) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 1), header_style="dim")
-    first = ["plan"] if found.asked == "cheapest" else []
-    for title in (*first, found.flag, "reserved", "allocated", "time a step", "samples", "time a sample", "fits"):
-        table.add_column(title, overflow="fold")
+def _table(found: SweepReport, width: int) -> Table:
+    """One row a value: of the columns those that there is room for, `fits` giving way to the lines of its words."""
+    names = _NARROW if width < NARROW else _WIDE if width < _WIDTH_WITH_ALL else _ALL
+    plans = ("plan",) if found.asked == "cheapest" else ()
+    table = Table(box=None, padding=(0, 1), header_style="dim")
+    for title in (*plans, found.flag, *names, "fits"):
+        is_words = title in ("plan", "fits", "--gpu")
+        is_whole = title not in ("plan", "fits")
+        table.add_column(title, justify="left" if is_words else "right", no_wrap=is_whole, overflow="fold")
     for row in found.rows:
-        table.add_row(*([row.tried.candidate.title] if found.asked == "cheapest" else []), *_row(row))
+        cells = _cells(row)
+        title = (row.tried.candidate.title,) if plans else ()
+        table.add_row(*title, row.value, *(cells[name] for name in names), cells["fits"])
     return table
 
 
-def _row(row: SweptValue) -> tuple[str, ...]:
+def _cells(row: SweptValue) -> dict[str, str]:
+    """By the title of their column."""
     outcome = row.tried.outcome
     if outcome.error:
-        return row.value, "", "", "", "", "", outcome.error
-    return (
-        row.value,
-        format_bytes(outcome.reserved_bytes),
-        format_bytes(outcome.allocated_bytes),
-        _milliseconds(outcome.seconds),
-        str(outcome.samples or ""),
-        _milliseconds(_per_sample(outcome)),
-        "yes" if row.tried.fits else f"no, {row.tried.verdict}",
-    )
+        return dict.fromkeys(_ALL, "") | {"fits": outcome.error}
+    return {
+        "reserved": format_bytes(outcome.reserved_bytes),
+        "allocated": format_bytes(outcome.allocated_bytes),
+        "a step": _milliseconds(outcome.seconds),
+        "samples": str(outcome.samples or ""),
+        "a sample": _milliseconds(_per_sample(outcome)),
+        "fits": "yes" if row.tried.fits else f"no, {row.tried.verdict}",
+    }
 
 
 def _per_sample(outcome: Outcome) -> float | None:

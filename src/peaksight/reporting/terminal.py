@@ -8,7 +8,7 @@ from rich.text import Text
 
 from peaksight.records import Phase, Report
 from peaksight.reporting import why
-from peaksight.reporting.bars import Glyphs, glyphs_for, memory_bar, share_bar
+from peaksight.reporting.bars import Glyphs, bar_width, glyphs_for, memory_bar, share_bar
 from peaksight.reporting.rows import by_category, by_place, ends
 from peaksight.reporting.sentences import (
     NOT_REACHED,
@@ -142,7 +142,7 @@ class _Page:
         peak_bytes = self.report.peak.allocated_bytes
         table = _table("<", "<", ">", ">", ">")
         for row in by_category(self.report.live_at_peak):
-            bar = Text(share_bar(row.bytes, peak_bytes, 24, self.glyphs), style="cyan")
+            bar = Text(share_bar(row.bytes, peak_bytes, bar_width(self.width), self.glyphs), style="cyan")
             table.add_row(row.category_words, bar, *self._sizes(row.bytes), _blocks(row.count))
         count = sum(holder.count for holder in self.report.live_at_peak)
         table.add_row("total", "", *self._sizes(peak_bytes), _blocks(count), style="bold")

@@ -4,6 +4,8 @@ from rich.console import Console
 from rich.text import Text
 
 MAX_WIDTH = 120
+# Below this, tables leave out the columns that one can do without.
+NARROW = 76
 
 
 def print_sentence(console: Console, text: str, style: str = "") -> None:
