@@ -10,7 +10,7 @@ from torch import nn
 
 from peaksight.allocator import CachingAllocator, Settings
 from peaksight.units import MIB
-from peaksight.virtual_gpu.memory_history.segment_changes import SegmentChanges
+from peaksight.allocator.segment_changes import SegmentChanges
 
 pytestmark = pytest.mark.torch
 

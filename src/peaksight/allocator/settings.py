@@ -44,6 +44,23 @@ def settings_text(settings: Settings) -> str:
     return ",".join(_pair(name, value) for name, value in values.items() if value != getattr(defaults, name))
 
 
+def settings_in_snapshot(settings: Settings) -> dict[str, Any]:
+    """As `torch.cuda.memory._snapshot()` tells them; those of pinned memory are torch's defaults."""
+    divisions = settings.roundup_power2_divisions
+    return {
+        "max_split_size": -1 if settings.max_split_size_bytes is None else settings.max_split_size_bytes,
+        "garbage_collection_threshold": settings.garbage_collection_threshold,
+        "expandable_segments": settings.expandable_segments,
+        "pinned_num_register_threads": 1,
+        "release_lock_on_cudamalloc": False,
+        "pinned_use_cuda_host_register": False,
+        "graph_capture_record_stream_reuse": False,
+        "max_round_threshold": -1,
+        "max_cached_size": -1,
+        "roundup_power2_divisions": {str(1 << interval): division for interval, division in enumerate(divisions)},
+    }
+
+
 def _pair(name: str, value: Any) -> str:
     if name == "roundup_power2_divisions":
         return f"{name}:{_divisions_text(value)}"

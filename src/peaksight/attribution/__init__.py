@@ -10,6 +10,7 @@ from peaksight.attribution.live_set import live_at_peak, live_set
 from peaksight.attribution.ranks import peak_alike
 from peaksight.attribution.recordings import build_recording_report
 from peaksight.attribution.replayed import replay_capture, segments_when_reserved
+from peaksight.attribution.traced import memory_traces
 from peaksight.attribution.verdict import Verdict, first_failure, judge
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "judge",
     "live_at_peak",
     "live_set",
+    "memory_traces",
     "peak_alike",
     "pins_of",
     "replay_capture",

@@ -40,6 +40,11 @@ def capture_of_peak(captures: Sequence[Capture], device: int, rank: int = 0) -> 
     return unlimited.get((rank, device)) or run[rank, device]
 
 
+def first_runs(captures: Sequence[Capture]) -> tuple[Capture, ...]:
+    """Those of the run on cards as they are, which a failure may have ended."""
+    return tuple(_runs(captures)[0].values())
+
+
 def _runs(captures: Sequence[Capture]) -> tuple[dict[_Place, Capture], dict[_Place, Capture]]:
     """The captures of both runs by rank and card: the second begins where these do not go on rising."""
     runs: tuple[dict[_Place, Capture], dict[_Place, Capture]] = ({}, {})

@@ -8,7 +8,7 @@ from peaksight.allocator import Block, CachingAllocator, DeviceOutOfMemory, Sett
 from peaksight.records import Action, Allocation, AllocatorCall, Capture
 from peaksight.records.recording import HeldSegment
 
-_Event = Allocation | AllocatorCall
+Event = Allocation | AllocatorCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,28 +45,38 @@ def replay_capture(capture: Capture, *, limit_bytes: int | None, allowed_bytes: 
     What an operator does without on a full card fails nothing; what the run itself did without is asked for again, and
     given back at once.
     """
-    return _Replayer(capture, limit_bytes, allowed_bytes).run()
+    return Replayer(capture, limit_bytes, allowed_bytes).run()
 
 
 def segments_when_reserved(capture: Capture, num_bytes: int) -> tuple[HeldSegment, ...]:
     """The segments of `capture` on a card that gives everything, when `num_bytes` are reserved for the first time."""
-    return _Replayer(capture, None, None).segments_when_reserved(num_bytes)
+    return Replayer(capture, None, None).segments_when_reserved(num_bytes)
 
 
-class _Replayer:
-    def __init__(self, capture: Capture, limit_bytes: int | None, allowed_bytes: int | None) -> None:
+class Replayer:
+    """Repeats a capture event by event on `allocator`; `blocks` has those that are alive, by birth."""
+
+    def __init__(
+        self,
+        capture: Capture,
+        limit_bytes: int | None,
+        allowed_bytes: int | None = None,
+        total_bytes: int | None = None,
+    ) -> None:
+        """As `replay_capture`, before the first event; `total_bytes` is the memory of the card, where it matters."""
         self._capture = capture
         self._keeps_allowed = allowed_bytes is not None
-        self._allocator = CachingAllocator(limit_bytes=limit_bytes)
-        self._allocator.allowed_bytes = allowed_bytes
-        self._blocks: dict[int, Block] = {}
+        self.allocator = CachingAllocator(limit_bytes=limit_bytes, total_bytes=total_bytes)
+        self.allocator.allowed_bytes = allowed_bytes
+        self.blocks: dict[int, Block] = {}
         self._needed_bytes = 0
         self._got_over = [f for index, f in enumerate(capture.failures) if index != capture.fatal]
         self._left_out_until = 0
 
     def run(self) -> Replayed:
-        failure = next((failure for failure in map(self._step, _events(self._capture)) if failure), None)
-        allocator = self._allocator
+        """Go on to the end, or to what fails."""
+        failure = next((failure for failure in map(self.step, events_of(self._capture)) if failure), None)
+        allocator = self.allocator
         return Replayed(
             failure=failure,
             num_alloc_retries=allocator.memory_stats()["num_alloc_retries"],
@@ -77,11 +87,11 @@ class _Replayer:
 
     def segments_when_reserved(self, num_bytes: int) -> tuple[HeldSegment, ...]:
         """Go on until so many are reserved, or to the end, and look at the segments."""
-        events = _events(self._capture)
-        while self._allocator.reserved_bytes < num_bytes and (event := next(events, None)):
-            self._step(event)
+        events = events_of(self._capture)
+        while self.allocator.reserved_bytes < num_bytes and (event := next(events, None)):
+            self.step(event)
         places = {allocation.born: place for place, allocation in enumerate(self._capture.allocations)}
-        place_at = {block.address: places[born] for born, block in self._blocks.items()}
+        place_at = {block.address: places[born] for born, block in self.blocks.items()}
         return tuple(
             HeldSegment(
                 address=segment.address,
@@ -89,30 +99,31 @@ class _Replayer:
                 is_expandable=segment.is_expandable,
                 allocations=tuple(place_at[b.address] for b in segment.blocks if b.address in place_at),
             )
-            for segment in self._allocator.segments()
+            for segment in self.allocator.segments()
         )
 
-    def _step(self, event: tuple[int, _Event]) -> ReplayedFailure | None:
+    def step(self, event: tuple[int, Event]) -> ReplayedFailure | None:
+        """Repeat one event of `events_of`; what fails of it changes nothing but the cache."""
         tick, happened = event
         if isinstance(happened, AllocatorCall):
             return self._call(happened)
         if tick == happened.born:
             return self._malloc(happened)
-        if happened.born in self._blocks:
-            self._allocator.free(self._blocks.pop(happened.born))
+        if happened.born in self.blocks:
+            self.allocator.free(self.blocks.pop(happened.born))
         return None
 
     def _malloc(self, allocation: Allocation) -> ReplayedFailure | None:
         if allocation.born < self._left_out_until:
             return None
         try:
-            block = self._allocator.malloc(allocation.requested_bytes, allocation.stream)
+            block = self.allocator.malloc(allocation.requested_bytes, allocation.stream)
         except DeviceOutOfMemory as error:
             if allocation.dispensable:
                 return None
             self._left_out_until = self._got_over_at(allocation)
             return None if self._left_out_until else ReplayedFailure(event=allocation, error=error)
-        self._blocks[allocation.born] = block
+        self.blocks[allocation.born] = block
         self._note_need()
         return None
 
@@ -124,24 +135,24 @@ class _Replayer:
     def _call(self, call: AllocatorCall) -> ReplayedFailure | None:
         match call.action:
             case Action.EMPTY_CACHE | Action.FAILED:
-                self._allocator.empty_cache()
+                self.allocator.empty_cache()
             case Action.DONE_WITHOUT:
                 self._attempt(call)
             case Action.ALLOWED if not self._keeps_allowed:
-                self._allocator.allowed_bytes = call.bytes or None
+                self.allocator.allowed_bytes = call.bytes or None
             case Action.SETTINGS:
-                self._allocator.apply(_settings(call.what))
-            case Action.OUTSIDE if not self._allocator.take_outside(call.bytes):
+                self.allocator.apply(_settings(call.what))
+            case Action.OUTSIDE if not self.allocator.take_outside(call.bytes):
                 return ReplayedFailure(event=call, error=None)
         self._note_need()
         return None
 
     def _attempt(self, call: AllocatorCall) -> None:
         with suppress(DeviceOutOfMemory):
-            self._allocator.free(self._allocator.malloc(call.bytes, call.stream))
+            self.allocator.free(self.allocator.malloc(call.bytes, call.stream))
 
     def _note_need(self) -> None:
-        self._needed_bytes = max(self._needed_bytes, self._allocator.reserved_bytes + self._allocator.outside_bytes)
+        self._needed_bytes = max(self._needed_bytes, self.allocator.reserved_bytes + self.allocator.outside_bytes)
 
 
 def _settings(text: str) -> Settings:
@@ -149,9 +160,9 @@ def _settings(text: str) -> Settings:
     return replace(parse_settings(text), per_process_memory_fraction=1.0)
 
 
-def _events(capture: Capture) -> Iterator[tuple[int, _Event]]:
+def events_of(capture: Capture) -> Iterator[tuple[int, Event]]:
     """Births, deaths and calls in the order of their ticks."""
-    births: list[tuple[int, _Event]] = [(a.born, a) for a in capture.allocations]
-    deaths: list[tuple[int, _Event]] = [(a.died, a) for a in capture.allocations if a.died is not None]
-    calls: list[tuple[int, _Event]] = [(call.tick, call) for call in capture.calls]
+    births: list[tuple[int, Event]] = [(a.born, a) for a in capture.allocations]
+    deaths: list[tuple[int, Event]] = [(a.died, a) for a in capture.allocations if a.died is not None]
+    calls: list[tuple[int, Event]] = [(call.tick, call) for call in capture.calls]
     return iter(sorted(births + deaths + calls, key=lambda event: event[0]))

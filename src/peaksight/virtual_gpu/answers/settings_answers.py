@@ -3,7 +3,8 @@
 import os
 from typing import Any
 
-from peaksight.allocator import Settings, parse_settings
+from peaksight.allocator import parse_settings
+from peaksight.allocator.settings import settings_in_snapshot
 from peaksight.errors import AllocatorSettingsError
 from peaksight.virtual_gpu.memory.devices import Devices
 
@@ -48,20 +49,4 @@ class SettingsAnswers:
 
     def in_snapshot(self) -> dict[str, Any]:
         """As `torch.cuda.memory._snapshot()` tells them; those of pinned memory are torch's defaults."""
-        return {"PYTORCH_CUDA_ALLOC_CONF": self.text} | _told(self._ledgers[0].allocator.settings)
-
-
-def _told(settings: Settings) -> dict[str, Any]:
-    divisions = settings.roundup_power2_divisions
-    return {
-        "max_split_size": -1 if settings.max_split_size_bytes is None else settings.max_split_size_bytes,
-        "garbage_collection_threshold": settings.garbage_collection_threshold,
-        "expandable_segments": settings.expandable_segments,
-        "pinned_num_register_threads": 1,
-        "release_lock_on_cudamalloc": False,
-        "pinned_use_cuda_host_register": False,
-        "graph_capture_record_stream_reuse": False,
-        "max_round_threshold": -1,
-        "max_cached_size": -1,
-        "roundup_power2_divisions": {str(1 << interval): division for interval, division in enumerate(divisions)},
-    }
+        return {"PYTORCH_CUDA_ALLOC_CONF": self.text} | settings_in_snapshot(self._ledgers[0].allocator.settings)

@@ -11,7 +11,7 @@ from enum import IntEnum
 
 from peaksight.allocator import CachingAllocator
 from peaksight.allocator.blocks import Block
-from peaksight.virtual_gpu.memory_history.segment_changes import SegmentChanges
+from peaksight.allocator.segment_changes import SegmentChanges
 from peaksight.virtual_gpu.memory_history.stacks import Stack, current_stack
 
 ACTIONS = frozenset(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from peaksight.allocator import CachingAllocator
+from peaksight.allocator.caching import CachingAllocator
 
 
 class _Range(NamedTuple):
