@@ -6,7 +6,7 @@ from peaksight.cli import peaksight
 
 FLAGS = {
     "run": "--gpu --gpus --memory --reserved-by-others --ranks --rank --torch --steps --worst-batch --plan --save"
-    " --json --html --force --all --format -q --quiet -m",
+    " --json --html --force --all --format -o --output -q --quiet -m",
     "fix": "--gpu --gpus --memory --reserved-by-others --ranks --rank --torch --steps --worst-batch --class --head-room"
     " --candidates --vary --sweep --max-batch --cheapest --apply --from --certify --with --report --json --force"
     " --format -q --quiet -m",
@@ -14,7 +14,7 @@ FLAGS = {
     "-m --json --html --force --format -q --quiet",
     "verify": "--against --plan --with --steps --timeout --json --force -q --quiet -m",
     "read": "--json --html --force -q --quiet",
-    "report": "--json --html --force --all -q --quiet",
+    "report": "--json --html --force --all --format -o --output -q --quiet",
     "explain": "--markdown",
     "replay": "",
     "gpus": "--mig --json",

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from peaksight.allocator import CachingAllocator, Settings
-from peaksight.units import MIB
 from peaksight.allocator.segment_changes import SegmentChanges
+from peaksight.units import MIB
 
 pytestmark = pytest.mark.torch
 

@@ -67,6 +67,13 @@ class Output:
         self._erase()
         print(text, end="", file=self._stdout, flush=True)
 
+    def write(self, content: bytes) -> None:
+        """`content` on stdout as it is."""
+        self._erase()
+        self._stdout.flush()
+        self._stdout.buffer.write(content)
+        self._stdout.buffer.flush()
+
     def draw(self, render: Callable[[Console], None]) -> None:
         """What `render` prints, on stdout; a file name that its encoding cannot show has question marks.
 

@@ -9,6 +9,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from peaksight.cli.exports import EXPORTS, STDOUT, Run, check_output
 from peaksight.cli.formats import GITHUB, TEXT, located, print_for_github, script_of
 from peaksight.cli.output import Output
 from peaksight.errors import UsageError
@@ -16,7 +17,6 @@ from peaksight.records import Report
 from peaksight.reporting import render_report, report_to_json
 from peaksight.reporting.github import Locate, report_annotations, report_summary
 
-STDOUT = Path("-")
 FILE = click.Path(dir_okay=False, resolve_path=True, path_type=Path)
 _JSON = click.Path(dir_okay=False, allow_dash=True, resolve_path=True, path_type=Path)
 
@@ -35,7 +35,7 @@ class Destinations:
     """The files to write beside the report in the terminal, None where the option was not given.
 
     `diff` goes beside a plan, `report` is a page in Markdown. `show_all` prints the causes that were looked for and
-    refuted as well. `form` is one of `FORMATS`.
+    refuted as well. `form` is one of `FORMATS` or `EXPORTS`; the latter go to `output`.
     """
 
     json: Path | None = None
@@ -46,6 +46,12 @@ class Destinations:
     force: bool = False
     show_all: bool = False
     form: str = TEXT
+    output: Path | None = None
+
+    @property
+    def take_stdout(self) -> bool:
+        """Whether one of them is all there is on stdout."""
+        return STDOUT in (self.json, self.output)
 
     def check(self) -> None:
         """Raise UsageError for a file that exists, unless `force`, and for one that cannot be written as asked."""
@@ -55,7 +61,14 @@ class Destinations:
             "--save": self.save,
             "--apply": self.diff,
             "--report": self.report,
+            "--output": self.output,
         }
+        check_output(self.form, self.output)
+        if self.json == self.output == STDOUT:
+            raise UsageError(
+                "--json and --output both want stdout: give one of them a file.",
+                slug="no-output",
+            )
         files = {option: path for option, path in given.items() if path and path != STDOUT}
         for option, path in files.items():
             if list(files.values()).count(path) > 1:
@@ -93,10 +106,12 @@ class Answer:
     annotations: Callable[[Locate], Iterable[str]] = lambda _: ()
     summary: Callable[[], str] = lambda: ""
     target: str = ""
+    exported: Callable[[], bytes] = lambda: b""
 
 
-def publish(report: Report, to: Destinations, output: Output, *, shown: bool = True) -> None:
-    """Print the report, unless its JSON takes stdout or it is not to be `shown`, and write the files asked for."""
+def publish(run: Run, to: Destinations, output: Output, *, shown: bool = True) -> None:
+    """Print the report, unless a file takes stdout or it is not to be `shown`, and write the files asked for."""
+    report = run.report
     answer = Answer(
         render=partial(render_report, report, show_all=to.show_all),
         json=partial(report_to_json, report),
@@ -104,6 +119,7 @@ def publish(report: Report, to: Destinations, output: Output, *, shown: bool = T
         annotations=partial(report_annotations, report),
         summary=partial(report_summary, report),
         target=script_of(report.argv),
+        exported=lambda: EXPORTS[to.form](run),
     )
     publish_answer(answer, to, output, shown=shown)
 
@@ -112,15 +128,23 @@ def publish_answer(answer: Answer, to: Destinations, output: Output, *, shown: b
     """As `publish`, for whatever a command found."""
     if to.json == STDOUT:
         output.print(answer.json())
-    elif shown and to.form == TEXT:
-        output.draw(answer.render)
+    if to.output == STDOUT:
+        output.write(answer.exported())
     if shown and to.form == GITHUB:
-        render = None if to.json == STDOUT else answer.render
+        render = None if to.take_stdout else answer.render
         print_for_github(answer.annotations(located(answer.target)), answer.summary(), render, output)
+    elif shown and not to.take_stdout:
+        output.draw(answer.render)
+    _write_files(answer, to, output)
+
+
+def _write_files(answer: Answer, to: Destinations, output: Output) -> None:
     if to.json and to.json != STDOUT:
         write_file(to.json, lambda path: path.write_text(answer.json(), encoding="utf-8"), output)
     if to.html:
         write_file(to.html, lambda path: path.write_bytes(answer.page().encode(errors="replace")), output)
+    if to.output and to.output != STDOUT:
+        write_file(to.output, lambda path: path.write_bytes(answer.exported()), output)
 
 
 def write_file(path: Path, write: Callable[[Path], Any], output: Output) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from peaksight.cli.exports import Run, export_options
 from peaksight.cli.output import Output, quiet_option
 from peaksight.cli.publish import Destinations, all_option, destination_options, publish
 from peaksight.diagnosis.diagnose import explained_report
@@ -15,6 +16,7 @@ from peaksight.records.capture_file import read_capture_file
 @click.command(short_help="Report a saved run again.")
 @destination_options
 @all_option
+@export_options
 @quiet_option
 @click.argument("capture", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def report(capture: Path, **options: Any) -> None:
@@ -26,4 +28,4 @@ def report(capture: Path, **options: Any) -> None:
     to = Destinations(**options)
     to.check()
     captures, room = read_capture_file(capture, Room)
-    publish(explained_report(captures, room), to, output)
+    publish(Run(explained_report(captures, room), captures, room), to, output)

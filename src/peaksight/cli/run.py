@@ -8,11 +8,11 @@ import click
 
 from peaksight.attribution import Disagreement, disagreement, in_deadlock
 from peaksight.cli.completion import files
-from peaksight.cli.formats import format_option
+from peaksight.cli.exports import Run, export_options
 from peaksight.cli.output import Output, quiet_option, stdout_nowhere, stdout_on_stderr
 from peaksight.cli.plans import plan_option, under_plan
 from peaksight.cli.progress import Progress
-from peaksight.cli.publish import FILE, STDOUT, Destinations, all_option, destination_options, publish, write_file
+from peaksight.cli.publish import FILE, Destinations, all_option, destination_options, publish, write_file
 from peaksight.cli.script_words import script_command
 from peaksight.cli.simulated import Simulations
 from peaksight.cli.simulation_options import SimulationOptions, simulation_options
@@ -37,7 +37,7 @@ FITS, DOES_NOT_FIT, NO_ANSWER = 0, 1, 2
 @click.option("--save", type=FILE, metavar="FILE", help="Save the run, for `peaksight report FILE`.")
 @destination_options
 @all_option
-@format_option
+@export_options
 @quiet_option
 @click.option("-m", "is_module", is_flag=True, help="SCRIPT is a module, as in `python -m`.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, shell_complete=files, metavar="SCRIPT [ARGS]...")
@@ -70,7 +70,7 @@ def _run(
     report = explained_report(captures, room)
     for kind in captures[-1].without_effect:
         output.warn(f"of the plan, {kind} changed nothing in this run")
-    publish(report, to, output, shown=report.finished != "failed" or report.oom is not None)
+    publish(Run(report, captures, room), to, output, shown=report.finished != "failed" or report.oom is not None)
     if to.save:
         write_file(to.save, lambda path: write_capture_file(path, captures, room), output)
     if clash is not None:
@@ -86,7 +86,7 @@ def _prints(output: Output, to: Destinations) -> AbstractContextManager[None]:
     """Where what the script prints goes: not between the lines of JSON, nor before an answer that is to stand alone."""
     if output.quiet:
         return stdout_nowhere()
-    return stdout_on_stderr() if to.json == STDOUT else nullcontext()
+    return stdout_on_stderr() if to.take_stdout else nullcontext()
 
 
 def _simulate(

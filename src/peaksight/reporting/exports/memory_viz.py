@@ -1,7 +1,8 @@
 """A run as the pickle of `torch.cuda.memory._snapshot()`, for pytorch.org/memory_viz and torch/cuda/_memory_viz.py.
 
-Mirrors `THCPModule_memorySnapshot` of torch/csrc/cuda/Module.cpp. What the viewer has no field for stands where it shows
-it: category, module and tensor in `user_metadata` and in frames, the category also in `category`, by which it colours.
+Mirrors `THCPModule_memorySnapshot` of torch/csrc/cuda/Module.cpp. What the viewer has no field for stands where it
+shows it: category, module and tensor in `user_metadata` and in frames, the category also in `category`, by which it
+colours.
 """
 
 import os
@@ -36,12 +37,10 @@ _Frames = list[_Dict]
 def snapshot_pickle(traces: Sequence[MemoryTrace]) -> bytes:
     """The snapshot of a process that used the cards of `traces`; it holds numbers, texts, lists and dictionaries."""
     devices = [_Device(trace) for trace in traces]
-    by_index = {device.index: device for device in devices}
+    events = {device.index: list(device.events()) for device in devices}
     snapshot = {
         "segments": [segment for device in devices for segment in device.segments()],
-        "device_traces": [
-            list(by_index[index].events()) if index in by_index else [] for index in range(max(by_index, default=-1) + 1)
-        ],
+        "device_traces": [events.get(index, []) for index in range(max(events, default=-1) + 1)],
         "allocator_settings": devices[0].settings if devices else {},
         "external_annotations": [],
     }
