@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from peaksight.cli.exports import STDOUT, check_output
+from peaksight.cli.exports import check_output
+from peaksight.cli.output import STDOUT
 from peaksight.errors import UsageError
 
 SAVED = Path(__file__).parents[1] / "data" / "captures" / "version-1.capture"

@@ -4,15 +4,16 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
 from peaksight.cli.formats import FORMATS, TEXT
+from peaksight.cli.output import STDOUT
 from peaksight.errors import UsageError
 from peaksight.gpus import Room
 from peaksight.records import Capture, Report
 
-STDOUT = Path("-")
 MEMORY_VIZ = "memory_viz"
 
 
@@ -42,7 +43,7 @@ EXPORTS: dict[str, Callable[[Run], bytes]] = {MEMORY_VIZ: _memory_viz}
 _OUTPUT = click.Path(dir_okay=False, allow_dash=True, resolve_path=True, path_type=Path)
 
 
-def export_options(command: Callable) -> Callable:
+def export_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command `--format` with all formats, and `--output`."""
     choice = click.option(
         "--format",

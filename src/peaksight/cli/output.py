@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
+from pathlib import Path
 
 import click
 from rich.console import Console
@@ -16,6 +17,9 @@ from peaksight.live.sinks.in_place import InPlace, wrapped
 _IN_ASCII = str.maketrans("\u2026\u00b7\u2022\u2502\u2500\u2588\u2591\u00d7\u2212", "~-*|-#:x-")
 _TRAILING_SPACES = re.compile(r" +$", re.MULTILINE)
 _ALL_UP_TO = 3
+
+# The file name for stdout.
+STDOUT = Path("-")
 
 quiet_option = click.option(
     "-q", "--quiet", is_flag=True, help="Print the answer alone: no progress, no notes, no prints of SCRIPT."

@@ -9,9 +9,9 @@ from typing import Any
 import click
 from rich.console import Console
 
-from peaksight.cli.exports import EXPORTS, STDOUT, Run, check_output
+from peaksight.cli.exports import EXPORTS, Run, check_output
 from peaksight.cli.formats import GITHUB, TEXT, located, print_for_github, script_of
-from peaksight.cli.output import Output
+from peaksight.cli.output import STDOUT, Output
 from peaksight.errors import UsageError
 from peaksight.records import Report
 from peaksight.reporting import render_report, report_to_json

@@ -10,8 +10,8 @@ import click
 from rich.console import Console
 
 from peaksight.cli.left_behind import expanded, trace_in
-from peaksight.cli.output import Output, quiet_option
-from peaksight.cli.publish import STDOUT, Destinations, destination_options, write_file
+from peaksight.cli.output import STDOUT, Output, quiet_option
+from peaksight.cli.publish import Destinations, destination_options, write_file
 from peaksight.cli.snapshots import read_recording, write_page
 from peaksight.diagnosis.logs import explain, explain_job, rank_of
 from peaksight.diagnosis.run_traces import Trace

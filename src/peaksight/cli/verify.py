@@ -10,9 +10,9 @@ import click
 
 from peaksight.cli.certifying import STEPS, certify_commands
 from peaksight.cli.completion import files
-from peaksight.cli.output import Output, quiet_option
+from peaksight.cli.output import STDOUT, Output, quiet_option
 from peaksight.cli.plans import plan_option, under_plan
-from peaksight.cli.publish import STDOUT, Destinations, json_options, write_file
+from peaksight.cli.publish import Destinations, json_options, write_file
 from peaksight.cli.revisions import command_against
 from peaksight.cli.script_words import script_command
 from peaksight.errors import UsageError
