@@ -106,6 +106,10 @@ bench: .venv/dev  ## Measure what a simulated run costs: time and host memory
 read: .venv/dev  ## Score `peaksight read` on public reports, and time it
 	$(BIN)/python -m benchmarks.read $(ARGS)
 
+.PHONY: docs
+docs: .venv/docs  ## Build the documentation site in build/site; it opens from the disk
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 .PHONY: limits
 limits: .venv/dev  ## Measure what loading and training a 7B and a 70B model costs, for docs/limits.md
 	$(BIN)/python -m benchmarks.limits $(ARGS)
@@ -140,6 +144,11 @@ clean:  ## Remove the environments and what the tools left behind
 
 .venv/dev: .venv/runtime
 	$(BIN)/$(PIP_INSTALL) --editable ".[dev]"
+	touch $@
+
+# Without torch: the site is made of text.
+.venv/docs: .venv/created pyproject.toml
+	$(BIN)/$(PIP_INSTALL) --editable ".[docs]"
 	touch $@
 
 PURELIB := -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
