@@ -18,6 +18,7 @@ BELOW = {
     "extras": {"errors"},
     "units": set(),
     "records": {"errors", "units"},
+    "settings": {"errors"},
     "gpus": FOUNDATION,
     "allocator": FOUNDATION,
     "overlays": FOUNDATION | {"gpus", "allocator"},
@@ -29,7 +30,7 @@ BELOW["diagnosis"] = BELOW["attribution"] | {"attribution"}
 BELOW["planning"] = BELOW["diagnosis"] | {"diagnosis"}
 BELOW["verification"] = BELOW["planning"] | {"overlays"}
 BELOW["pytest_plugin"] = {"limited_tests"}
-BELOW["limited_tests"] = FOUNDATION | {"library", "reporting", "pytest_plugin"}
+BELOW["limited_tests"] = FOUNDATION | {"library", "reporting", "pytest_plugin", "settings"}
 BELOW["library"] = FOUNDATION | {"live", "overlays", "reporting"}
 BELOW["cli"] = set(BELOW)
 # What programs call, which is on top like `library`.

@@ -6,15 +6,18 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from peaksight.errors import UsageError
 from peaksight.library import option_words
 from peaksight.pytest_plugin import INSIDE, MARKER
 from peaksight.records import Report
 from peaksight.reporting import report_from_json
 from peaksight.reporting.limit import needs_more
+from peaksight.settings import BUDGET, find_settings
 from peaksight.units import parse_bytes
 
 DEFAULT_GPU = "h100-80gb"
@@ -22,6 +25,8 @@ _KINDS = ("reserved", "allocated", "process")
 # A test ends by itself.
 _MANY_STEPS = 1_000_000
 _LAST_LETTERS = 20_000
+# What a test takes of the settings of its project: it makes as many steps as it makes.
+_OF_A_CARD = ("gpu", "gpus", "memory", "reserved-by-others", "torch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,25 +38,40 @@ class Limit:
     options: dict[str, str | int]
 
     @classmethod
-    def of_marker(cls, marker: pytest.Mark) -> "Limit":
-        """As it is written at the test; pytest.UsageError where it makes no sense."""
-        options: dict[str, Any] = {"gpu": DEFAULT_GPU, **marker.kwargs}
+    def of_marker(cls, marker: pytest.Mark, directory: Path) -> "Limit":
+        """As it is written at the test, the rest as in `[tool.peaksight]` for `directory`.
+
+        Raises:
+            pytest.UsageError: one of them makes no sense.
+        """
+        shared = _shared(directory)
+        card = {key.replace("-", "_"): shared[key] for key in _OF_A_CARD if key in shared}
+        options: dict[str, Any] = {"gpu": DEFAULT_GPU, **card, **marker.kwargs}
         of = options.pop("of", _KINDS[0])
-        if len(marker.args) != 1 or of not in _KINDS:
+        sizes = marker.args or tuple(shared[key] for key in (BUDGET,) if key in shared)
+        if len(sizes) != 1 or of not in _KINDS:
             raise pytest.UsageError(f"{MARKER} takes one size, as in '8 GiB', and of= one of {', '.join(_KINDS)}")
         try:
-            size = marker.args[0] if isinstance(marker.args[0], int) else parse_bytes(marker.args[0])
+            size = sizes[0] if isinstance(sizes[0], int) else parse_bytes(str(sizes[0]))
         except ValueError as error:
             raise pytest.UsageError(f"{MARKER}: {error}") from error
         return cls(limit_bytes=size, of=of, options=options)
 
 
+def _shared(directory: Path) -> dict[str, Any]:
+    try:
+        settings = find_settings(directory)
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from error
+    return {} if settings is None else settings.shared
+
+
 def check(item: pytest.Item, marker: pytest.Mark) -> None:
     """Run `item` on a virtual GPU and fail with a report if it needs more than `marker` allows, or fails itself."""
-    limit = Limit.of_marker(marker)
+    limit = Limit.of_marker(marker, item.config.rootpath)
     words = ["run", "--json", "-", "--steps", str(_MANY_STEPS), *option_words(limit.options), "-m", "pytest"]
     done = subprocess.run(
-        [sys.executable, "-m", "peaksight", *words, *_arguments(item)],
+        [sys.executable, "-m", "peaksight", "--isolated", *words, *_arguments(item)],
         cwd=item.config.invocation_params.dir,
         env=os.environ | {INSIDE: "1"},
         stdin=subprocess.DEVNULL,

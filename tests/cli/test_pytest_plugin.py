@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from helpers import holder_of, report_of
-from peaksight.limited_tests import check, pass_on
+from peaksight.limited_tests import Limit, check, pass_on
 from peaksight.records import Category
 from peaksight.reporting import report_to_json
 from peaksight.units import MIB
@@ -134,3 +134,22 @@ def test_a_card_that_nobody_knows(pytester):
 def test_the_marker_is_documented(pytester):
     """`pytest --markers` has it."""
     assert "limit_gpu_memory(size, gpu='h100-80gb'" in run(pytester, "--markers").stdout.str()
+
+
+def test_what_a_marker_leaves_out_is_as_in_the_settings(tmp_path):
+    """The card and the budget, which the marker's own arguments win over; a test makes the steps that it makes."""
+    (tmp_path / "pyproject.toml").write_text('[tool.peaksight]\ngpu = "t4"\nbudget = "2 GiB"\nsteps = 3\n')
+
+    plain = Limit.of_marker(SimpleNamespace(args=(), kwargs={}), tmp_path)
+    own = Limit.of_marker(SimpleNamespace(args=("1 GiB",), kwargs={"gpu": "l4"}), tmp_path)
+
+    assert (plain.limit_bytes, plain.options) == (2 << 30, {"gpu": "t4"})
+    assert (own.limit_bytes, own.options) == (1 << 30, {"gpu": "l4"})
+
+
+def test_settings_that_make_no_sense(tmp_path):
+    """Are an error of usage."""
+    (tmp_path / "pyproject.toml").write_text('[tool.peaksight]\ngpuu = "t4"\n')
+
+    with pytest.raises(pytest.UsageError, match="has no key 'gpuu'"):
+        Limit.of_marker(SimpleNamespace(args=("1 GiB",), kwargs={}), tmp_path)

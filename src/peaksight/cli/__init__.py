@@ -19,7 +19,8 @@ COMMANDS = LazyCommands(
 
 @click.group(cls=Commands, commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="peaksight")
-def peaksight() -> None:
+@click.option("--isolated", is_flag=True, help="Ignore [tool.peaksight] of a pyproject.toml.")
+def peaksight(isolated: bool) -> None:
     """See the memory peak of a PyTorch training run before the GPU does."""
 
 

@@ -51,7 +51,7 @@ def simulate(
         options = {name: value for name, value in asdict(simulation.options).items() if value is not None}
         words = [*option_words(options), "--save", str(path), "--json", "-", *simulation.words]
         process = subprocess.Popen(
-            [*_python(sys.path if search_path is None else search_path), "run", *words],
+            [*_python(sys.path if search_path is None else search_path), "--isolated", "run", *words],
             cwd=directory,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

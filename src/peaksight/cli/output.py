@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from peaksight.cli.configured import told
 from peaksight.live.sinks.in_place import InPlace, wrapped
 
 # What our pages have beyond ASCII, for where it cannot be written.
@@ -38,6 +39,8 @@ class Output:
         self._stdout = sys.stdout
         self._stderr = sys.stderr
         self._line = None if quiet else InPlace.on_terminal()
+        if from_settings := told():
+            self.say(from_settings)
 
     def say(self, message: str) -> None:
         """A note: one line on stderr, wrapped where that is a terminal."""
