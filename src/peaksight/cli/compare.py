@@ -82,7 +82,7 @@ def _run(name: str, what: Path | Simulation, output: Output) -> JudgedRun:
         outcome = saved_run(what)
     else:
         output.say(f"{name}: {what.given}")
-        outcome = simulate(what, hear=None if output.quiet else _heard(name, output))
+        outcome = simulate(what, hear=None if output.quiet else _heard(output))
     if outcome.run is None:
         raise ScriptError(
             f"Can't compare: {name} gives no answer ({outcome.failure}). Try `peaksight run` on it alone.",
@@ -91,12 +91,12 @@ def _run(name: str, what: Path | Simulation, output: Output) -> JudgedRun:
     return outcome.run
 
 
-def _heard(name: str, output: Output) -> Callable[[str], None]:
-    """Passes on what the run of A or B says, as progress of this command where it is ours."""
+def _heard(output: Output) -> Callable[[str], None]:
+    """Passes on what a run says, as progress of this command where it is ours."""
 
     def hear(line: str) -> None:
         if line.startswith(OURS):
-            output.progress(f"{name}: {line.removeprefix(OURS).rstrip()}")
+            output.progress(line.removeprefix(OURS).rstrip())
         else:
             output.pass_on(line)
 

@@ -14,9 +14,9 @@ def completion(context: click.Context, shell: str) -> None:
     """Print what SHELL reads to complete commands, options, cards, rules and files after `peaksight`.
 
     \b
-    bash:  echo 'eval "$(peaksight completion bash)"' >> ~/.bashrc
-    zsh:   echo 'eval "$(peaksight completion zsh)"' >> ~/.zshrc
-    fish:  peaksight completion fish > ~/.config/fish/completions/peaksight.fish
+    in ~/.bashrc    eval "$(peaksight completion bash)"
+    in ~/.zshrc     eval "$(peaksight completion zsh)"
+    in config.fish  peaksight completion fish | source
     """
     of_shell = get_completion_class(shell)
     assert of_shell is not None

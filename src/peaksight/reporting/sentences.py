@@ -205,8 +205,8 @@ def no_answer(report: Report) -> str:
 def progress_line(step: StepPeak, seconds: float) -> str:
     """One finished step, `seconds` after the start."""
     return (
-        f"step {step.step}: {format_bytes(step.peak_allocated_bytes)} allocated, "
-        f"{format_bytes(step.peak_reserved_bytes)} reserved (predicted), {seconds:.1f} s"
+        f"step {step.step}: predicted {format_bytes(step.peak_allocated_bytes)} allocated, "
+        f"{format_bytes(step.peak_reserved_bytes)} reserved, {seconds:.1f} s"
     )
 
 

@@ -111,7 +111,7 @@ def test_progress_and_ending():
     """The word predicted stands in every number that was not measured."""
     step = step_of(2, 1, 9, peak_allocated_bytes=GIB, peak_reserved_bytes=2 * GIB)
 
-    assert progress_line(step, 2.14) == "step 2: 1.00 GiB allocated, 2.00 GiB reserved (predicted), 2.1 s"
+    assert progress_line(step, 2.14) == "step 2: predicted 1.00 GiB allocated, 2.00 GiB reserved, 2.1 s"
     assert ending(report_of(WEIGHTS)) == "stopped at the steady state after 3 steps"
 
 
