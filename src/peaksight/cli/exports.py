@@ -14,7 +14,7 @@ from peaksight.errors import UsageError
 from peaksight.gpus import Room
 from peaksight.records import Capture, Report
 
-MEMORY_VIZ = "memory_viz"
+MARKDOWN, MEMORY_VIZ = "markdown", "memory_viz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,16 @@ def _memory_viz(run: Run) -> bytes:
     return snapshot_pickle(memory_traces(run.captures, run.room, run.report.rank))
 
 
+def _markdown(run: Run) -> bytes:
+    from peaksight.reporting.exports.report_markdown import report_to_markdown
+
+    return report_to_markdown(run.report).encode(errors="replace")
+
+
 # Each makes the whole file; its modules are imported when it is asked for.
-EXPORTS: dict[str, Callable[[Run], bytes]] = {MEMORY_VIZ: _memory_viz}
+EXPORTS: dict[str, Callable[[Run], bytes]] = {MARKDOWN: _markdown, MEMORY_VIZ: _memory_viz}
+# What is text for a person goes to stdout where no --output is given.
+PRINTED = frozenset({MARKDOWN})
 _OUTPUT = click.Path(dir_okay=False, allow_dash=True, resolve_path=True, path_type=Path)
 
 
@@ -65,7 +73,7 @@ def export_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def check_output(form: str, output: Path | None) -> None:
     """Raise UsageError where `form` needs an `output`, cannot go there, or has none."""
-    if form in EXPORTS and output is None:
+    if form in EXPORTS and form not in PRINTED and output is None:
         raise UsageError(
             f"--format {form} is a file for other tools: say where it goes with --output FILE, - for stdout.",
             slug="no-output",

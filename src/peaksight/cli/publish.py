@@ -9,13 +9,13 @@ from typing import Any
 import click
 from rich.console import Console
 
-from peaksight.cli.exports import EXPORTS, Run, check_output
+from peaksight.cli.exports import EXPORTS, MARKDOWN, PRINTED, Run, check_output
 from peaksight.cli.formats import GITHUB, TEXT, located, print_for_github, script_of
 from peaksight.cli.output import STDOUT, Output
 from peaksight.errors import UsageError
 from peaksight.records import Report
 from peaksight.reporting import render_report, report_to_json
-from peaksight.reporting.github import Locate, report_annotations, report_summary
+from peaksight.reporting.github import Locate, report_annotations
 
 FILE = click.Path(dir_okay=False, resolve_path=True, path_type=Path)
 _JSON = click.Path(dir_okay=False, allow_dash=True, resolve_path=True, path_type=Path)
@@ -49,9 +49,14 @@ class Destinations:
     output: Path | None = None
 
     @property
+    def exported(self) -> Path | None:
+        """Where the file for another tool goes; what is text goes to stdout where nothing else is said."""
+        return STDOUT if self.output is None and self.form in PRINTED else self.output
+
+    @property
     def take_stdout(self) -> bool:
         """Whether one of them is all there is on stdout."""
-        return STDOUT in (self.json, self.output)
+        return STDOUT in (self.json, self.exported)
 
     def check(self) -> None:
         """Raise UsageError for a file that exists, unless `force`, and for one that cannot be written as asked."""
@@ -64,9 +69,9 @@ class Destinations:
             "--output": self.output,
         }
         check_output(self.form, self.output)
-        if self.json == self.output == STDOUT:
+        if self.json == self.exported == STDOUT:
             raise UsageError(
-                "--json and --output both want stdout: give one of them a file.",
+                "--json and --format both want stdout: give one of them a file, --format with --output.",
                 slug="no-output",
             )
         files = {option: path for option, path in given.items() if path and path != STDOUT}
@@ -117,7 +122,7 @@ def publish(run: Run, to: Destinations, output: Output, *, shown: bool = True) -
         json=partial(report_to_json, report),
         page=lambda: _page(report),
         annotations=partial(report_annotations, report),
-        summary=partial(report_summary, report),
+        summary=lambda: EXPORTS[MARKDOWN](run).decode(),
         target=script_of(report.argv),
         exported=lambda: EXPORTS[to.form](run),
     )
@@ -128,7 +133,7 @@ def publish_answer(answer: Answer, to: Destinations, output: Output, *, shown: b
     """As `publish`, for whatever a command found."""
     if to.json == STDOUT:
         output.print(answer.json())
-    if to.output == STDOUT:
+    if to.exported == STDOUT:
         output.write(answer.exported())
     if shown and to.form == GITHUB:
         render = None if to.take_stdout else answer.render

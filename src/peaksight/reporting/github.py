@@ -1,18 +1,16 @@
-"""The answers of `run`, `fix` and `compare` for GitHub Actions: annotations, and a summary of the job in Markdown."""
+"""The answers of `run`, `fix` and `compare` for GitHub Actions: annotations, and one-line summaries."""
 
 from collections.abc import Callable, Iterator
 
 from peaksight.records import Comparison, Report
 from peaksight.records.proposals import FixReport
 from peaksight.records.sweep import SweepReport
-from peaksight.reporting import comparison_sentences, plans, rows, why
-from peaksight.reporting.markdown import markdown_templates
+from peaksight.reporting import comparison_sentences, markdown, plans, why
 from peaksight.reporting.sentences import verdict
 from peaksight.reporting.sweeps import sweep_line
 
 # As many of each level as GitHub shows of one step, less the verdict.
 NUM_WARNINGS = 9
-NUM_HOLDERS = 10
 _LEVELS = {True: "notice", False: "error", None: "warning"}
 
 # From `train.py:88` to the path in the repository and the line; None where there is no such file.
@@ -27,22 +25,6 @@ def report_annotations(report: Report, locate: Locate) -> Iterator[str]:
         advice = "".join(f" {fix.text}." for fix in finding.fixes[:1])
         text = f"{finding.title} ({why.size_of(finding)}).{advice}"
         yield _annotation("warning", f"peaksight: {finding.rule}", text, locate(finding.at))
-
-
-def report_summary(report: Report) -> str:
-    """The verdict, why, and who holds the peak."""
-    return (
-        markdown_templates(_cell)
-        .get_template("summary.md")
-        .render(
-            report=report,
-            verdict=verdict(report),
-            findings=why.shown_findings(report),
-            size_of=why.size_of,
-            budget=rows.by_category(report.live_at_peak),
-            holders=rows.by_place(report.live_at_peak)[:NUM_HOLDERS],
-        )
-    )
 
 
 def fix_annotations(found: FixReport, locate: Locate) -> Iterator[str]:
@@ -66,7 +48,7 @@ def sweep_annotations(found: SweepReport, locate: Locate) -> Iterator[str]:
 
 def plain_summary(title: str, sentence: str) -> str:
     """A summary of one sentence."""
-    return f"### {title}\n\n{sentence}\n\n"
+    return f"### {title}\n\n{markdown.text(sentence)}\n\n"
 
 
 def _annotation(level: str, title: str, text: str, place: tuple[str, int] | None) -> str:
@@ -84,9 +66,3 @@ def _data(text: str) -> str:
 
 def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
-
-
-def _cell(text: str) -> str:
-    """`text` as it may stand in a cell of a table: no column, no row, no markup of its own."""
-    plain = text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
-    return plain.replace("\r", " ").replace("\n", " ")

@@ -11,7 +11,7 @@ from peaksight.reporting.plans import place, slow_down
 
 def incident_to_markdown(found: FixReport, report: Report) -> str:
     """What `fix` found, with the causes and the budget in `report`, which is of the run as it is."""
-    page = markdown_templates(_cell).get_template("incident.md")
+    page = markdown_templates().get_template("incident.md")
     return page.render(
         found=found,
         findings=[each for each in report.findings or () if not each.without_effect],
@@ -20,8 +20,3 @@ def incident_to_markdown(found: FixReport, report: Report) -> str:
         slow_down=slow_down,
         command=shlex.join(found.argv),
     )
-
-
-def _cell(text: str) -> str:
-    """`text` as it may stand in a cell of a table."""
-    return text.replace("|", "\\|").replace("\n", " ")

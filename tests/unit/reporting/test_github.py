@@ -3,7 +3,7 @@
 from helpers import holder_of, oom_of, report_of
 from peaksight.records import Category
 from peaksight.records.findings import Basis, Effect, Finding, Fix
-from peaksight.reporting.github import report_annotations, report_summary
+from peaksight.reporting.github import report_annotations
 from peaksight.units import GIB
 
 KEPT = Finding(
@@ -42,13 +42,3 @@ def test_levels():
     """Fits, and likely fits; a line that is not in the repository is left out."""
     assert next(report_annotations(report(), located)).startswith("::notice file=src/train.py,line=88,")
     assert next(report_annotations(report(fits=None), lambda at: None)).startswith("::warning title=peaksight::Likely")
-
-
-def test_the_summary_is_markdown():
-    """Nothing in it is markup or a column of its own."""
-    text = report_summary(report())
-
-    assert "### peaksight: train.py\n" in text
-    assert "| 100 %25" not in text
-    assert "| 100 % of it, kept \\| by &lt;losses> | 3.00 GiB | train.py:9 |\n" in text
-    assert "| activation | 4.00 GiB |\n" in text
