@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from rich.console import Console, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -98,9 +99,9 @@ def _invariants(certificate: Certificate) -> Table:
     return table
 
 
-def _mechanisms(certificate: Certificate, *, exercised: bool) -> Text:
+def _mechanisms(certificate: Certificate, *, exercised: bool) -> RenderableType:
     names = [_mechanism(each) for each in certificate.mechanisms if each.exercised is exercised]
-    return Text(" " + (", ".join(names) or "nothing"))
+    return Padding(Text(", ".join(names) or "nothing"), (0, 0, 0, 1))
 
 
 def _mechanism(mechanism: Mechanism) -> str:
