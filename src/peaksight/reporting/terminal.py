@@ -24,7 +24,7 @@ from peaksight.reporting.sentences import (
     unknown_size,
     verdict,
 )
-from peaksight.reporting.wrapping import MAX_WIDTH, print_sentence
+from peaksight.reporting.wrapping import MAX_WIDTH, NARROW, print_sentence
 from peaksight.units import format_bytes
 
 NUM_HOLDERS = 10
@@ -130,10 +130,11 @@ class _Page:
         return memory_bar(allocated_bytes, reserved_bytes, usable, scale, self.width - 40, self.glyphs)
 
     def _programs(self) -> Table:
-        header = ("function", "first in", "calls", "peak", "arguments", "outputs", "temporary")
-        table = _table("<", "<", ">", ">", ">", ">", ">", header=header)
+        parts = ("arguments", "outputs", "temporary") if self.width >= NARROW else ()
+        header = ("function", "first in", "calls", "peak", *parts)
+        table = _table("<", "<", *(">" * (2 + len(parts))), header=header)
         for each in sorted(self.report.programs, key=lambda each: -each.peak_bytes)[:NUM_HOLDERS]:
-            sizes = (each.peak_bytes, each.argument_bytes, each.output_bytes, each.temporary_bytes)
+            sizes = (each.peak_bytes, each.argument_bytes, each.output_bytes, each.temporary_bytes)[: 1 + len(parts)]
             phase = "training" if each.phase is Phase.FORWARD else str(each.phase)
             table.add_row(Text(each.name), phase, str(each.num_calls), *map(format_bytes, sizes))
         return table
