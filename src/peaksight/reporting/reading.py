@@ -22,6 +22,8 @@ _CONFIDENCE = {
     Confidence.LIKELY: ("likely", "bold yellow"),
     Confidence.POSSIBLE: ("possible", "dim"),
 }
+# Checks of explanations in prose that have a section of their own.
+_BY_NAME = {"tried": "Tried, without effect", "left-out": "Left out of the sum"}
 _UNDECIDED = "Cannot tell the cause from this text. What such a text often comes from:"
 
 
@@ -59,7 +61,10 @@ def _sections(reading: Reading) -> Iterator[tuple[str, RenderableType]]:
     beliefs = [check.text for check in reading.checks if check.name == "belief"]
     if beliefs:
         yield "Said, and not so", _lines(beliefs, "!")
-    sums = [check.text for check in reading.checks if check.holds]
+    for name, title in _BY_NAME.items():
+        if found := [check.text for check in reading.checks if check.name == name]:
+            yield title, _lines(found, "-")
+    sums = [check.text for check in reading.checks if check.holds and check.name not in _BY_NAME]
     if sums:
         yield "The arithmetic", _lines(sums[:NUM_CHECKS], "-", more=len(sums) - NUM_CHECKS)
     if reading.fits:

@@ -2,12 +2,17 @@
 
 from peaksight.postmortem.claims.beliefs import check_beliefs
 from peaksight.postmortem.claims.equalities import check_equalities
+from peaksight.postmortem.claims.measures import check_measures
+from peaksight.postmortem.claims.mentions import find_mentions
+from peaksight.postmortem.claims.moments import check_moments
+from peaksight.postmortem.claims.omissions import check_omissions
 from peaksight.postmortem.claims.prose import is_prose, repaired
 from peaksight.postmortem.claims.reductions import check_reductions
 from peaksight.postmortem.claims.relations import check_relations
 from peaksight.postmortem.claims.rows import find_rows
 from peaksight.postmortem.claims.schedules import check_schedules
 from peaksight.postmortem.claims.shapes import check_sizes
+from peaksight.postmortem.claims.shares import check_shares
 from peaksight.postmortem.claims.totals import check_totals
 from peaksight.records import Check, Claim, Fact
 
@@ -24,13 +29,17 @@ def read_claims(text: str, facts: tuple[Fact, ...]) -> tuple[tuple[Claim, ...], 
         *check_equalities(text),
         *check_totals(rows),
         *check_relations(text, rows, facts),
+        *check_moments(text, rows),
+        *check_shares(text, rows),
+        *check_measures(text, rows),
+        *check_omissions(text, rows, facts),
         *check_reductions(text),
         *check_schedules(text),
         *check_sizes(text),
         *check_beliefs(text),
     ]
     unique = {check.text: check for check in checks}
-    return tuple(rows), tuple(unique.values())[:MAX_CHECKS]
+    return (*rows, *find_mentions(text, rows)), tuple(unique.values())[:MAX_CHECKS]
 
 
 __all__ = ["read_claims"]

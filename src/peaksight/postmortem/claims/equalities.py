@@ -18,7 +18,20 @@ _WORDS = (
 # One side of an equation: numbers with a unit or a word, operators, parentheses, commas of a shape.
 _TERM = rf"[(\[]?\s?{_NUMBER}{_WORDS}\s?[)\]]?"
 _SIDE = rf"{_TERM}(?:\s?[-+*/,]\s?{_TERM}){{0,12}}"
-_CHAIN = re.compile(rf"(?<![\w.])({_SIDE})(?:\s*=\s*~?({_SIDE}))(?:\s*=\s*~?({_SIDE}))?(?:\s*=\s*~?({_SIDE}))?", re.I)
+# It begins where a calculation does, and ends in no percentage.
+_CHAIN = re.compile(
+    rf"(?<![\w.^*/+\-])(?<![*/+\-]\s)({_SIDE})(?:\s*=\s*~?({_SIDE}))(?:\s*=\s*~?({_SIDE}))?(?:\s*=\s*~?({_SIDE}))?",
+    re.I,
+)
+# A product or a shape, which a sentence says to be a size: `8 x 12 x 785 x 785 in fp32, is 94 MB`.
+_PRODUCT = rf"((?<![\w.])(?:{_NUMBER}\s?\*\s?)+{_NUMBER}|[(\[]\s?\d[\d, ]*\d\s?[)\]])"
+_IS = (
+    r"(?:=|is|are|takes?|needs?|uses?|makes?|gives?|comes? to|equals?)(?: about| around| roughly)?"
+    rf"\s+~?(?={_NUMBER}\s?[KMGT]i?B\b)"
+)
+_WIDTHS = {"fp32": 4, "float32": 4, "fp16": 2, "float16": 2, "bf16": 2, "bfloat16": 2, "fp64": 8, "int64": 8, "int8": 1}
+_IN_TYPE = re.compile(rf"{_PRODUCT}\s?(?:elements |values |floats )?in ({'|'.join(_WIDTHS)}),?\s+{_IS}", re.I)
+_VERB = re.compile(rf"{_PRODUCT} {_IS}", re.I)
 _OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
 _MAX_TEXT = 200_000
 _TOLERANCE = 0.03
@@ -29,6 +42,8 @@ def check_equalities(text: str) -> Iterator[Check]:
     plain = _plain(text[:_MAX_TEXT])
     for match in _CHAIN.finditer(plain):
         sides = [side for side in match.groups() if side]
+        if plain[match.end() : match.end() + 2].strip().startswith("%"):
+            sides = sides[:-1]
         for left, right in pairwise(sides):
             if (check := _check(left.strip(), right.strip())) is not None:
                 yield check
@@ -38,6 +53,8 @@ def _plain(text: str) -> str:
     """Signs as on a keyboard, and an equation that goes on in the next line in one."""
     text = re.sub(r"[\u00d7\u2715]", "*", text).replace("\u2212", "-").replace("**", "")
     text = re.sub(r"(?<=\d)\s?[x]\s?(?=\d)", "*", text)
+    text = _IN_TYPE.sub(lambda match: f"{match[1]} * {_WIDTHS[match[2].lower()]} bytes = ", text)
+    text = _VERB.sub(r"\1 = ", text)
     return re.sub(r"\n\s{0,20}=\s", " = ", text)
 
 
@@ -57,8 +74,21 @@ def _compare(left: str, right: str, one: tuple[float, str], other: tuple[float, 
     if kind == claimed_kind:
         return _verdict(shown, value, claimed, "" if kind == "number" else "size")
     if claimed_kind == "size" and kind == "number":
+        if _is_counted_in(right, value) or _is_in_bytes(left, value, claimed):
+            return Check(name="equation", text=f"{shown}: right.", holds=True)
         return _elements(shown, value, claimed)
     return None
+
+
+def _is_counted_in(right: str, value: float) -> bool:
+    """`5.7 + 38.3 = 44 GB`: the unit is that of all."""
+    figure = re.match(_NUMBER, right)
+    return figure is not None and _near(value, float(figure[0].replace(",", "")))
+
+
+def _is_in_bytes(left: str, value: float, claimed: float) -> bool:
+    """`131072 * 4096 * 2 = 1 GiB`: the last factor is the bytes of an element."""
+    return bool(re.search(r"\*\s?[1248]$", left)) and any(_near(value, claimed * unit) for unit in (1, 1.0486, 1.0737))
 
 
 def _verdict(shown: str, value: float, claimed: float, kind: str) -> Check:

@@ -17,6 +17,11 @@ _SHARE = re.compile(
 )
 _ROW = re.compile(r"^\|\s?\**([^|]{3,60}?)\**\s?\|\s?\**~?(\d{1,2})(?:\s?[-\u2013]\s?(\d{1,2}))?\s?%[^|]*\|\s*$", re.M)
 _TOGETHER = re.compile(r"combined|total|overall", re.I)
+_SQUARED = re.compile(r"quadratic|\bsquared\b|O\(n(?:\^2|\u00b2|\*\*2)\)", re.I)
+_OF_ATTENTION = re.compile(r"(?<![\d-])(\d{1,2})(?:\s?[-\u2013]\s?(\d{1,2}))?\s?% (?:for|of|in) attention", re.I)
+_LENGTHS = re.compile(
+    rf"(?:input|target|source|length|len|tokens|sequence)\w*`?:?\s({NUMBER})\s?{_ARROW}\s?({NUMBER})\b", re.I
+)
 _POINTS = 1.5
 
 
@@ -27,6 +32,7 @@ def check_reductions(text: str) -> Iterator[Check]:
     for match in _SHARE.finditer(text):
         yield from _share(match)
     yield from _together(text)
+    yield from _quadratic(text)
 
 
 def _change(match: re.Match[str]) -> Iterator[Check]:
@@ -35,6 +41,22 @@ def _change(match: re.Match[str]) -> Iterator[Check]:
         percent = 100 * (1 - after / before)
         text = f"{match[1]} to {match[2]} is {percent:.1f} % less; the text says {said:g} %."
         yield Check(name="percent", text=text, holds=abs(percent - said) <= _POINTS)
+
+
+def _quadratic(text: str) -> Iterator[Check]:
+    """What shorter sequences save where memory goes with the length squared, if the text says so."""
+    said = _OF_ATTENTION.search(text)
+    changes = [(number(m[1]), number(m[2])) for m in _LENGTHS.finditer(text) if number(m[2]) < number(m[1])]
+    if said is None or not changes or not _SQUARED.search(text):
+        return
+    percents = [100 * (1 - (after / before) ** 2) for before, after in changes]
+    low, high = float(said[1]), float(said[2] or said[1])
+    holds = low - _POINTS <= min(percents) and max(percents) <= high + _POINTS
+    shown = " and ".join(f"{percent:.0f} %" for percent in dict.fromkeys(percents))
+    text_ = (
+        f"Of matrices of length x length these lengths save {shown}; the text says {said[0].strip()}, of them alone."
+    )
+    yield Check(name="quadratic", text=text_, holds=holds)
 
 
 def _share(match: re.Match[str]) -> Iterator[Check]:

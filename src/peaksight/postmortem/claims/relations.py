@@ -150,9 +150,8 @@ def _kv_cache(text: str, rows: Sequence[Claim], facts: tuple[Fact, ...]) -> Iter
         expected = (
             f"batch {batch} x {tokens} tokens make {limit * token / _GB:.3g} GB" if tokens else "more than 65,536"
         )
-        said = (
-            f"{row.printed} of KV cache are {implied:,.0f} tokens ({layers} layers, {heads} KV heads of {dim}, 2 bytes)"
-        )
+        size = f"{layers} layers, {heads} KV heads of {dim}, 2 bytes"
+        said = f"{row.printed.lstrip('~')} of KV cache are {implied:,.0f} tokens ({size})"
         holds = implied <= 1.3 * limit
         yield Check(
             name="kv-cache", text=f"{said}; {expected}{'' if tokens else f' a sample at batch {batch}'}.", holds=holds
