@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 
+from peaksight.attribution.course import course_of, failed_tick, held_at_tick
 from peaksight.attribution.late_release import with_late_release
+from peaksight.attribution.levels import Levels
 from peaksight.attribution.live_set import live_at_peak
-from peaksight.attribution.series import Series
 from peaksight.attribution.verdict import allowed_by_script, judge
 from peaksight.gpus import Room, outside_the_allocator
-from peaksight.records import Capture, NotReached, Peak, Phase, Report, StepReport
+from peaksight.records import Capture, CategoryBytes, Course, NotReached, Peak, Phase, Report, StepReport
 
 SCHEMA = "peaksight.report/1"
 
@@ -23,7 +24,8 @@ def build_report(capture: Capture, room: Room, unlimited: Capture | None = None)
     else:
         unlimited = with_late_release(unlimited)
     verdict, whole = judge(capture, room, unlimited), unlimited or capture
-    series = Series(whole)
+    levels = Levels(whole)
+    course = course_of(whole, levels, failed_tick(capture, unlimited))
     return Report(
         schema=SCHEMA,
         argv=capture.argv,
@@ -33,7 +35,7 @@ def build_report(capture: Capture, room: Room, unlimited: Capture | None = None)
         fits=verdict.fits,
         peak=_peak(whole, room),
         oom=verdict.oom,
-        steps=_steps(whole, series),
+        steps=_steps(whole, levels, course),
         live_at_peak=live_at_peak(whole),
         findings=None,
         not_simulated=whole.not_simulated + outside_the_allocator(room),
@@ -49,7 +51,7 @@ def build_report(capture: Capture, room: Room, unlimited: Capture | None = None)
         device=capture.device,
         rank=capture.rank,
         world_size=capture.world_size,
-        series=series.points(),
+        course=course,
         programs=whole.program_calls,
     )
 
@@ -86,15 +88,19 @@ def _places(lines: tuple[NotReached, ...] | None) -> tuple[str, ...] | None:
     return None if lines is None else tuple(line.at for line in lines)
 
 
-def _steps(capture: Capture, series: Series) -> tuple[StepReport, ...]:
-    complete = [step for step in capture.steps if step.complete]
+def _steps(capture: Capture, levels: Levels, course: Course | None) -> tuple[StepReport, ...]:
     seconds = {work.step: work.seconds for work in capture.work}
     return tuple(
         StepReport(
             peak_allocated_bytes=step.peak_allocated_bytes,
             peak_reserved_bytes=step.peak_reserved_bytes,
-            held=held,
+            held=_held(course, levels.peak_tick(step)),
             predicted_seconds=seconds.get(step.step),
         )
-        for step, held in zip(complete, series.at_peaks(complete), strict=True)
+        for step in capture.steps
+        if step.complete
     )
+
+
+def _held(course: Course | None, peak_tick: int | None) -> tuple[CategoryBytes, ...]:
+    return () if course is None or peak_tick is None else held_at_tick(course, peak_tick)

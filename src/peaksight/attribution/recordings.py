@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from peaksight.attribution.course import course_of
 from peaksight.attribution.fragmentation import fragmentation
+from peaksight.attribution.levels import Levels
 from peaksight.attribution.live_set import alive_at, is_alive, live_at_peak, live_set
 from peaksight.records import Allocation, Capture, Holder, OutOfMemory, Peak, Phase, StepReport
 from peaksight.records.recording import KnownGpu, OtherDevice, Recording, RecordingReport
@@ -42,6 +44,7 @@ def build_recording_report(recordings: Sequence[Recording], file: str) -> Record
         other_devices=tuple(_other(other) for other in recordings if other is not recording),
         script=recording.script,
         cannot_tell=tuple(_cannot_tell(recording, alive)),
+        course=course_of(capture, Levels(capture), capture.failures[-1].tick if capture.failures else None),
     )
 
 

@@ -29,6 +29,7 @@ from peaksight.records.comparison import (
     ModuleDifference,
     PhaseDifference,
 )
+from peaksight.records.course import CategoryColumn, Course, PhaseSpan, Place, PlaceBytes
 from peaksight.records.facts import (
     BackwardFact,
     BatchFact,
@@ -77,7 +78,6 @@ from peaksight.records.report import (
     RankDifference,
     Report,
     Retries,
-    SeriesPoint,
     StepReport,
 )
 from peaksight.records.script import ScriptCommand
@@ -96,6 +96,7 @@ __all__ = [
     "Capture",
     "Category",
     "CategoryBytes",
+    "CategoryColumn",
     "CategoryDifference",
     "Cause",
     "CauseDifference",
@@ -110,6 +111,7 @@ __all__ = [
     "ComparedRun",
     "Comparison",
     "Confidence",
+    "Course",
     "DeviceReport",
     "Effect",
     "Examined",
@@ -140,6 +142,9 @@ __all__ = [
     "Peak",
     "Phase",
     "PhaseDifference",
+    "PhaseSpan",
+    "Place",
+    "PlaceBytes",
     "ProcessUse",
     "RankDifference",
     "RankEnd",
@@ -149,7 +154,6 @@ __all__ = [
     "Role",
     "ScratchWrite",
     "ScriptCommand",
-    "SeriesPoint",
     "SettingFact",
     "SourceLine",
     "StatementFact",

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from peaksight.records.capture import Capture
+from peaksight.records.course import Course
 from peaksight.records.reading import Cause
 from peaksight.records.report import Holder, OutOfMemory, Peak, StepReport
 
@@ -123,8 +124,8 @@ class RecordingReport:
 
     `live_in_libraries` is what of `live_at_peak` a library allocated for the person's line: its innermost line outside
     of torch is their `source`. `cannot_tell` has what the snapshot leaves open, in sentences. `timeline` is the whole
-    recording. `script` is the file that the stacks begin in. `causes` are why it ran out of memory, and `run_next` the
-    command that shows more.
+    recording, and so is `course`, whose `failed_tick` is that of `oom`. `script` is the file that the stacks begin in.
+    `causes` are why it ran out of memory, and `run_next` the command that shows more.
     """
 
     schema: str
@@ -149,3 +150,4 @@ class RecordingReport:
     script: str
     causes: tuple[Cause, ...] = ()
     run_next: str = ""
+    course: Course | None = None

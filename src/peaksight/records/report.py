@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from peaksight.records.capture import Approximation, Category, NotReached, ScratchWrite
+from peaksight.records.course import Course
 from peaksight.records.findings import Examined, Finding
 from peaksight.records.jax_program import ProgramCall
 from peaksight.records.phases import Phase
@@ -101,16 +102,6 @@ class StepReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeriesPoint:
-    """What the categories hold right after the allocation at `tick`, made in `phase` of `step`."""
-
-    tick: int
-    step: int
-    phase: Phase
-    held: tuple[CategoryBytes, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Retries:
     """The card was full and the allocator went on by giving cached blocks back: the run fits, but slowly.
 
@@ -159,7 +150,8 @@ class Report:
     `torch` is the installed release, `device_rules` the build whose kernel and workspace rules were used.
     `caught_ooms` counts the failures that the script got over; `retries` is None when the card was never full.
     `undecided` are the slugs in `not_simulated` for which a run that fits does so only likely.
-    `series` is the course of the run, at no more than some hundred moments.
+    `course` is how full the card was over the run, None where nothing was simulated: that of the run without a limit,
+    where one was made.
     `programs` are the jitted functions of a run under JAX.
     `devices` has all cards that the run used, and the rest is about the one with the index `device`: that on which the
     run fails, or which it fills most. Of a job of `world_size` ranks, these are the cards of those that were simulated,
@@ -190,7 +182,7 @@ class Report:
     device: int = 0
     devices: tuple[DeviceReport, ...] = ()
     examined: tuple[Examined, ...] = ()
-    series: tuple[SeriesPoint, ...] = ()
+    course: Course | None = None
     programs: tuple[ProgramCall, ...] = ()
     rank: int = 0
     world_size: int = 1

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from peaksight.records import Comparison, LineDifference, LineMatch, ModuleDifference, Phase
-from peaksight.reporting.rows import fold_layers
+from peaksight.records.module_paths import fold_layers
 
 NUM_ROWS = 10
 BY_MODULE = "By module"

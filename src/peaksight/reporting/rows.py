@@ -1,12 +1,12 @@
 """Fewer rows for a person: the live set by category, and its largest holders over repeated layers."""
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from peaksight.records import Category, Holder
+from peaksight.records.module_paths import fold_layers
 
 T = TypeVar("T")
 
@@ -45,11 +45,6 @@ def by_line(holders: Iterable[Holder]) -> list[Row]:
 def by_place(holders: Iterable[Holder]) -> list[Row]:
     """One row for each category, module and source line; numbered layers count as one module."""
     return _merge(holders, lambda h: {"category": h.category, "module": fold_layers(h.module), "source": h.source})
-
-
-def fold_layers(module: str) -> str:
-    """A module path without layer numbers: `h.11.mlp` is `h.*.mlp`."""
-    return re.sub(r"(?<=\.)\d+(?=\.|$)", "*", module)
 
 
 def _merge(holders: Iterable[Holder], shared: Callable[[Holder], dict[str, Any]]) -> list[Row]:
