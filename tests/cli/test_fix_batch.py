@@ -46,7 +46,7 @@ def test_a_sweep(tmp_path):
 
 def test_flags_with_the_same_samples(tmp_path):
     """One that changes what a step sees is no plan, however small."""
-    done = fix(tmp_path, "--memory", "500MiB", "--candidates", "1", "--vary", "--batch 4,4 --accum 2,1", "--json", "-")
+    done = fix(tmp_path, "--memory", "500MiB", "--candidates", "2", "--vary", "--batch 4,4 --accum 2,1", "--json", "-")
 
     tried = {each["candidate"]["title"]: each for each in json.loads(done.stdout)["tried"]}
     assert tried["--batch 4 --accum 2"]["fits"]

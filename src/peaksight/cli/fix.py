@@ -70,7 +70,7 @@ NO_LIMIT = 100.0
     default=40,
     show_default=True,
     metavar="N",
-    help="How many plans to simulate at most.",
+    help="How many plans to simulate at most, beside those that tell what each part of the best does.",
 )
 @click.option(
     "--vary",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from peaksight import __version__
+from peaksight.planning.absent_warnings import absent_warnings
 from peaksight.planning.catalog import FIXES
 from peaksight.planning.combining import NOTHING, joined
 from peaksight.planning.judgement import judged
@@ -66,7 +67,7 @@ def answer(question: Question) -> FixReport:
         next_plans=_with_more_room(fitting),
         parts=_parts(question, search, best),
         tried=(*search.alone, *(each for each in search.plans if each not in search.alone)),
-        not_applied=tuple(_not_applied(proposals, situation)),
+        not_applied=(*_not_applied(proposals, situation), *_beyond(search.untried)),
         risks=risks_of(situation, best.outcome if best else question.original),
         plan=plan_of(question, best) if best else None,
         seconds=time.perf_counter() - started,
@@ -94,6 +95,13 @@ def _not_applied(proposals: Iterable[Proposal], situation: Situation) -> Iterato
                 why=f"of the class {each.effect.value}{because}",
                 advice=f"`--class {each.effect.value}` tries it",
             )
+
+
+def _beyond(untried: Iterable[Candidate]) -> Iterator[NotApplied]:
+    """What there was no time for."""
+    for each in untried:
+        why = "more plans were to be simulated than --candidates says"
+        yield NotApplied(kind=each.kinds[0], title=each.title, effect=each.effect, why=why)
 
 
 def _with_more_room(fitting: Sequence[Tried]) -> tuple[Tried, ...]:
@@ -148,8 +156,10 @@ def plan_of(question: Question, best: Tried) -> Plan:
             slow_down=ratio,
             samples=outcome.samples,
             micro_batches=outcome.passes,
+            steps_per_epoch=original.steps_per_epoch if outcome.samples == original.samples else 0,
             parameters=outcome.parameters[0],
             trainable=outcome.parameters[1],
             retries=outcome.retries_at_limit or 0,
+            absent_warnings=absent_warnings(best.candidate.changes),
         ),
     )

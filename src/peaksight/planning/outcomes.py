@@ -1,5 +1,6 @@
 """What a simulated run comes to for the planner."""
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 
 from peaksight.attribution.phases import peaks_by_phase
@@ -41,6 +42,7 @@ def outcome_of(captures: Sequence[Capture], limit_bytes: int, idle: Collection[s
         seconds=min((work.seconds for work in capture.work[1:] or capture.work), default=None),
         samples=sum(passes),
         passes=len(passes),
+        steps_per_epoch=_steps_per_epoch(capture),
         steady_bytes=_steady(capture),
         parameters=_parameters(capture),
         retries_at_limit=_retries(capture, limit_bytes),
@@ -81,6 +83,18 @@ def _steady(capture: Capture) -> tuple[int, int, int, int]:
 
 
 def _parameters(capture: Capture) -> tuple[int, int]:
-    """Bytes of all parameters, and of the trainable ones."""
-    total = sum(module.parameter_bytes for module in capture.modules)
-    return total, total - sum(module.frozen_bytes for module in capture.modules)
+    """How many numbers the parameters of the model are, and those that an optimizer trains."""
+    trained = sum(row.num_elements for row in capture.optimizers if not row.frozen)
+    return sum(module.num_elements for module in capture.modules), trained
+
+
+def _steps_per_epoch(capture: Capture) -> int:
+    """Full optimizer steps in one reading of the loader that every step reads; 0 where none, or no one, knows."""
+    read = Counter((batch.loader, batch.step) for batch in capture.batches)
+    steps = {step.step for step in capture.steps if step.complete}
+    for loader in dict.fromkeys(batch.loader for batch in capture.batches):
+        counts = {read[loader, step] for step in steps} - {0}
+        length = next(batch.num_batches for batch in capture.batches if batch.loader == loader)
+        if length and len(counts) == 1:
+            return length // counts.pop()
+    return 0

@@ -1,5 +1,6 @@
 """The search: every fix alone, then joins of those that help, in the order of their expected time."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -15,15 +16,16 @@ Simulate = Callable[[Sequence[Candidate]], Iterable[Outcome]]
 
 # After a plan was found, as many more are looked at as run at a time, times this: the expected order is not exact.
 ROUNDS_AFTER = 1
-# Times that differ by no more than this are the same: so exact is no prediction.
-SAME_TIME = 0.01
+# Times that differ by no more than this are the same: so exact is no prediction, and nobody notices.
+SAME_TIME = 0.02
 
 
 @dataclass(kw_only=True)
 class Search:
     """Looks for the fastest plan whose reserved peak stays below `limit_bytes` and that changes no more than `allowed`.
 
-    `simulate` is handed in; `width` candidates are given to it at a time, `budget` at most in all.
+    `simulate` is handed in; `width` candidates are given to it at a time, `budget` at most in all. Where it is smaller
+    than what there is to try alone, each kind of fix has its turn, and `untried` are left.
     """
 
     simulate: Simulate
@@ -32,12 +34,15 @@ class Search:
     allowed: Effect
     budget: int = 40
     width: int = 2
+    untried: list[Candidate] = field(default_factory=list)
     alone: list[Tried] = field(default_factory=list)
     plans: list[Tried] = field(default_factory=list)
 
     def run(self, candidates: Sequence[Candidate]) -> None:
         """Try `candidates` alone, then together."""
-        self.alone = list(self._try([each for each in candidates if is_as_strict(each.effect, self.allowed)]))
+        allowed = _in_turn([each for each in candidates if is_as_strict(each.effect, self.allowed)])
+        self.untried = allowed[self.budget :]
+        self.alone = list(self._try(allowed[: self.budget]))
         self.plans = [each for each in self.alone if each.fits]
         found_for = 0
         for batch in self._batches():
@@ -79,7 +84,8 @@ class Search:
         joins = [parts for parts in combinations(useful) if len(parts) > 1]
         order = iter(sorted(joins, key=self._expected))
         while self.budget > 0:
-            batch = [joined([each.candidate for each in parts]) for parts in islice(order, self.width)]
+            width = min(self.width, self.budget)
+            batch = [joined([each.candidate for each in parts]) for parts in islice(order, width)]
             if not batch:
                 return
             yield batch
@@ -103,6 +109,16 @@ class Search:
         """Whether the last ones were faster than the best before them."""
         best = self.fitting[:1]
         return bool(best) and best[0].candidate in batch
+
+
+def _in_turn(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """What the person named, then the first of each kind, the second of each, and so on; else in the same order."""
+    seen: Counter[tuple[str, ...]] = Counter()
+    turns = []
+    for candidate in candidates:
+        turns.append(-1 if candidate.arguments is not None else seen[candidate.kinds])
+        seen[candidate.kinds] += 1
+    return [candidate for _, candidate in sorted(zip(turns, candidates, strict=True), key=lambda pair: pair[0])]
 
 
 def _by_change(tried: Tried) -> tuple[int, int, float]:

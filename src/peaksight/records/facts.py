@@ -96,13 +96,15 @@ class ModuleFact:
 
     `module` is its path (FQN), `parameter_bytes` are those of its own parameters, `frozen_bytes` of those among them
     that need no gradient, `idle_bytes` of those that an optimizer was given and that had no gradient at any of its
-    steps. The row without a path is of modules that were never called.
+    steps. `num_elements` counts the numbers of those that no module before it has: tied ones once. The row without a
+    path is of modules that were never called.
     """
 
     module: str
     parameter_bytes: int
     frozen_bytes: int
     idle_bytes: int = 0
+    num_elements: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +113,7 @@ class OptimizerFact:
 
     `optimizer` is its place among the optimizers that stepped, `kind` the name of its class, `how` the implementation
     that ran (`foreach`, `fused`, `for-loop`). `parameter_bytes`, `state_bytes` and `count` are those of these
-    parameters; `frozen` ones need no gradient.
+    parameters, and `num_elements` is how many numbers they are; `frozen` ones need no gradient.
     """
 
     optimizer: int
@@ -123,6 +125,7 @@ class OptimizerFact:
     count: int
     parameter_bytes: int
     state_bytes: int
+    num_elements: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +135,7 @@ class BatchFact:
     What is made of it is born after `tick`, in a step that may be a later one where a library reads ahead.
     `batch_size` is how many samples the loader was asked for, 0 where nothing says it. `bytes` are those of all tensors
     in the batch, `shapes` are the dtypes and shapes of the largest of them, largest first: `float32[8, 3]; int64[8]`.
+    `num_batches` is how many the loader gives until it has read all, 0 where it does not know.
     """
 
     tick: int
@@ -141,6 +145,7 @@ class BatchFact:
     batch_size: int
     bytes: int
     shapes: str
+    num_batches: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,10 @@ class Expectation:
     `peak_allocated_bytes` and `peak_reserved_bytes` are the lowest and the highest peak of a steady step. `seconds` is
     the time of one optimizer step, `slow_down` its ratio to that of the run without the plan, both None where no time
     was predicted. `samples` is how many an optimizer step sees and `micro_batches` in how many passes, 0 where it is
-    not known. `retries` is how often the allocator has to give memory back to go on.
+    not known; `steps_per_epoch` are its full steps in one reading of the data, 0 too where that is not known.
+    `parameters` counts the numbers in the model's parameters, `trainable` those that an optimizer trains. `retries` is
+    how often the allocator has to give memory back to go on. `absent_warnings` are texts of which none may be in a
+    warning: each would say that a change does not do what it is meant to.
     """
 
     peak_allocated_bytes: tuple[int, int]
@@ -46,6 +49,7 @@ class Expectation:
     slow_down: float | None = None
     samples: int = 0
     micro_batches: int = 0
+    steps_per_epoch: int = 0
     parameters: int = 0
     trainable: int = 0
     retries: int = 0

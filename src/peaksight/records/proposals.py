@@ -52,7 +52,9 @@ class Outcome:
     """What the simulation of a candidate came to, on a card without a limit.
 
     `at`, `phase` and `step` are those of the peak. `seconds` is the predicted time of one optimizer step, None where
-    none was complete. An optimizer step sees `samples` in `passes` calls of the model. `steady_bytes` are the lowest
+    none was complete. An optimizer step sees `samples` in `passes` calls of the model, and there are `steps_per_epoch`
+    full ones in a reading of the data, 0 where that is not known. `parameters` counts the numbers of the model's
+    parameters, and those that are trained. `steady_bytes` are the lowest
     and the highest allocated, then reserved, peak of the complete steps after the first. `retries_at_limit` is how
     often the allocator had to give memory back to stay below the limit that was asked for, None where it failed or
     was not tried. `without_effect` are the kinds of changes that did nothing; `error` says why there is no answer.
@@ -67,6 +69,7 @@ class Outcome:
     seconds: float | None = None
     samples: int = 0
     passes: int = 0
+    steps_per_epoch: int = 0
     steady_bytes: tuple[int, int, int, int] = (0, 0, 0, 0)
     parameters: tuple[int, int] = (0, 0)
     retries_at_limit: int | None = None

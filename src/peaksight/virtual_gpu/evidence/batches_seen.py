@@ -22,10 +22,11 @@ MAX_DEPTH = 4
 
 
 class Asked(NamedTuple):
-    """A loader's number, and how many samples it was asked for; nothing that keeps the loader or its data alive."""
+    """A loader's number, how many samples it was asked for, and its length; nothing that keeps it or its data alive."""
 
     loader: int
     batch_size: int
+    num_batches: int
 
 
 class BatchesSeen:
@@ -43,7 +44,7 @@ class BatchesSeen:
         """`loader` is read from its begin, once more or for the first time."""
         if loader not in self._numbers:
             self._numbers[loader] = next(self._next_number)
-        return Asked(self._numbers[loader], _batch_size(loader))
+        return Asked(self._numbers[loader], _batch_size(loader), _num_batches(loader))
 
     def gave(self, asked: Asked, batch: Any) -> None:
         """A loader gives `batch` to the line that is running."""
@@ -62,6 +63,7 @@ class BatchesSeen:
                     batch_size=asked.batch_size,
                     bytes=sum(tensor.nbytes for tensor in tensors),
                     shapes="; ".join(map(in_words, tensors[:MAX_TENSORS])),
+                    num_batches=asked.num_batches,
                 )
             )
 
@@ -70,6 +72,14 @@ def _batch_size(loader: DataLoader[Any]) -> int:
     """What `loader`, or the sampler that makes its batches, was asked for; 0 where neither says."""
     size = loader.batch_size or getattr(loader.batch_sampler, "batch_size", None)
     return size if isinstance(size, int) else 0
+
+
+def _num_batches(loader: DataLoader[Any]) -> int:
+    """How many batches `loader` says that it gives; 0 where it, its sampler or its dataset does not know."""
+    try:
+        return len(loader)
+    except (TypeError, NotImplementedError, AttributeError):
+        return 0
 
 
 def _tensors(batch: Any, depth: int = 0) -> Iterator[torch.Tensor]:

@@ -52,7 +52,7 @@ class ModulesSeen:
     def step_ends(self) -> None:
         """Keep what the modules are like now, and count anew."""
         modules = [each for each in self.all_modules() if next(each.parameters(recurse=False), None) is not None]
-        self.facts = (*map(self._fact, modules), *self._uncalled(modules))
+        self.facts = (*self._facts(modules), *self._uncalled(modules))
         self._calls_with_grad.clear()
 
     def _models(self) -> list[nn.Module]:
@@ -60,13 +60,21 @@ class ModulesSeen:
         children = {id(child) for root in self._roots for child in root.modules() if child is not root}
         return [root for root in self._roots if id(root) not in children]
 
-    def _fact(self, module: nn.Module) -> ModuleFact:
+    def _facts(self, modules: list[nn.Module]) -> Iterator[ModuleFact]:
+        known: set[int] = set()
+        for module in modules:
+            new = {id(each): each.numel() for each in module.parameters(recurse=False) if id(each) not in known}
+            known |= new.keys()
+            yield self._fact(module, sum(new.values()))
+
+    def _fact(self, module: nn.Module, num_elements: int) -> ModuleFact:
         parameters: list[Any] = list(module.parameters(recurse=False))
         return ModuleFact(
             module=self._tree.path_of(module),
             parameter_bytes=sum(each.nbytes for each in parameters),
             frozen_bytes=sum(each.nbytes for each in parameters if not each.requires_grad),
             idle_bytes=sum(each.nbytes for each in parameters if self._is_idle(each)),
+            num_elements=num_elements,
         )
 
     def _uncalled(self, modules: list[nn.Module]) -> Iterator[ModuleFact]:

@@ -32,7 +32,7 @@ class OptimizersSeen:
 
 
 def _rows(optimizer: torch.optim.Optimizer, place: int) -> Iterator[OptimizerFact]:
-    groups: dict[_Kind, list[tuple[int, int]]] = defaultdict(list)
+    groups: dict[_Kind, list[tuple[int, int, int]]] = defaultdict(list)
     for group in optimizer.param_groups:
         for parameter in group["params"]:
             tensors = [t for t in optimizer.state.get(parameter, {}).values() if _is_moment(t, parameter)]
@@ -44,7 +44,8 @@ def _rows(optimizer: torch.optim.Optimizer, place: int) -> Iterator[OptimizerFac
                 _name(tensors[0].dtype) if tensors else "",
                 not parameter.requires_grad,
             )
-            groups[kind].append((parameter.nbytes, sum(tensor.nbytes for tensor in tensors)))
+            state_bytes = sum(tensor.nbytes for tensor in tensors)
+            groups[kind].append((parameter.nbytes, state_bytes, parameter.numel()))
     for (_, kind_of, how, dtype, state_dtype, frozen), sizes in groups.items():
         yield OptimizerFact(
             optimizer=place,
@@ -54,8 +55,9 @@ def _rows(optimizer: torch.optim.Optimizer, place: int) -> Iterator[OptimizerFac
             state_dtype=state_dtype,
             frozen=frozen,
             count=len(sizes),
-            parameter_bytes=sum(size for size, _ in sizes),
-            state_bytes=sum(size for _, size in sizes),
+            parameter_bytes=sum(size for size, _, _ in sizes),
+            state_bytes=sum(size for _, size, _ in sizes),
+            num_elements=sum(number for _, _, number in sizes),
         )
 
 
