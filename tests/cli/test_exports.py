@@ -53,6 +53,16 @@ def test_a_file_on_stdout_is_alone_there(peaksight, tmp_path):
     assert (tmp_path / "run.pickle").read_bytes() == done.stdout
 
 
+def test_markdown_is_printed_where_nothing_else_is_said(peaksight, tmp_path):
+    """Or written, and then the report is printed as always."""
+    printed = peaksight("report", SAVED, "--format", "markdown")
+    written = peaksight("report", SAVED, "--format", "markdown", "--output", "run.md")
+
+    assert printed.stdout.startswith("### peaksight: `mlp.py")
+    assert (tmp_path / "run.md").read_text() == printed.stdout
+    assert written.stdout.startswith("Does not fit")
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -60,6 +70,7 @@ def test_a_file_on_stdout_is_alone_there(peaksight, tmp_path):
         ("--output", "run.txt"),
         ("--format", "github", "--output", "run.txt"),
         ("--format", "memory_viz", "--output", "-", "--json", "-"),
+        ("--format", "markdown", "--json", "-"),
     ],
     ids=" ".join,
 )
