@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from peaksight.attribution.budget import budget_of
 from peaksight.attribution.course import course_of, failed_tick, held_at_tick
 from peaksight.attribution.late_release import with_late_release
 from peaksight.attribution.levels import Levels
@@ -24,19 +25,20 @@ def build_report(capture: Capture, room: Room, unlimited: Capture | None = None)
     else:
         unlimited = with_late_release(unlimited)
     verdict, whole = judge(capture, room, unlimited), unlimited or capture
+    live, reservable_bytes = live_at_peak(whole), _reservable_bytes(whole, room)
     levels = Levels(whole)
     course = course_of(whole, levels, failed_tick(capture, unlimited))
     return Report(
         schema=SCHEMA,
         argv=capture.argv,
-        gpu=replace(room.gpu, usable_bytes=_reservable_bytes(whole, room)),
+        gpu=replace(room.gpu, usable_bytes=reservable_bytes),
         torch=capture.versions.installed,
         device_rules=capture.versions.device_rules,
         fits=verdict.fits,
         peak=_peak(whole, room),
         oom=verdict.oom,
         steps=_steps(whole, levels, course),
-        live_at_peak=live_at_peak(whole),
+        live_at_peak=live,
         findings=None,
         not_simulated=whole.not_simulated + outside_the_allocator(room),
         not_reached=_places(whole.not_reached),
@@ -52,6 +54,14 @@ def build_report(capture: Capture, room: Room, unlimited: Capture | None = None)
         rank=capture.rank,
         world_size=capture.world_size,
         course=course,
+        budget=budget_of(
+            live,
+            room,
+            held_bytes=_held_bytes(whole),
+            outside_bytes=whole.outside_bytes,
+            reservable_bytes=reservable_bytes,
+            fits=verdict.fits,
+        ),
         programs=whole.program_calls,
     )
 

@@ -1,5 +1,6 @@
 """What passes between stages: frozen dataclasses. No torch, no logic."""
 
+from peaksight.records.budget import Budget, BudgetPart
 from peaksight.records.capture import (
     WITHOUT_ANSWER,
     Action,
@@ -92,6 +93,8 @@ __all__ = [
     "BackwardFact",
     "Basis",
     "BatchFact",
+    "Budget",
+    "BudgetPart",
     "CallFact",
     "Capture",
     "Category",

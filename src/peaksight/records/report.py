@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from peaksight.records.budget import Budget
 from peaksight.records.capture import Approximation, Category, NotReached, ScratchWrite
 from peaksight.records.course import Course
 from peaksight.records.findings import Examined, Finding
@@ -151,7 +152,7 @@ class Report:
     `caught_ooms` counts the failures that the script got over; `retries` is None when the card was never full.
     `undecided` are the slugs in `not_simulated` for which a run that fits does so only likely.
     `course` is how full the card was over the run, None where nothing was simulated: that of the run without a limit,
-    where one was made.
+    where one was made. `budget` is the card as a bar, None in reports that were written before there was one.
     `programs` are the jitted functions of a run under JAX.
     `devices` has all cards that the run used, and the rest is about the one with the index `device`: that on which the
     run fails, or which it fills most. Of a job of `world_size` ranks, these are the cards of those that were simulated,
@@ -183,6 +184,7 @@ class Report:
     devices: tuple[DeviceReport, ...] = ()
     examined: tuple[Examined, ...] = ()
     course: Course | None = None
+    budget: Budget | None = None
     programs: tuple[ProgramCall, ...] = ()
     rank: int = 0
     world_size: int = 1
