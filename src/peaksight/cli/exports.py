@@ -44,8 +44,25 @@ def _markdown(run: Run) -> bytes:
     return report_to_markdown(run.report).encode(errors="replace")
 
 
+def _speedscope(run: Run) -> bytes:
+    from peaksight.reporting.exports.speedscope import report_to_speedscope
+
+    return report_to_speedscope(run.report)
+
+
+def _perfetto(run: Run) -> bytes:
+    from peaksight.reporting.exports.perfetto import report_to_perfetto
+
+    return report_to_perfetto(run.report)
+
+
 # Each makes the whole file; its modules are imported when it is asked for.
-EXPORTS: dict[str, Callable[[Run], bytes]] = {MARKDOWN: _markdown, MEMORY_VIZ: _memory_viz}
+EXPORTS: dict[str, Callable[[Run], bytes]] = {
+    MARKDOWN: _markdown,
+    MEMORY_VIZ: _memory_viz,
+    "speedscope": _speedscope,
+    "perfetto": _perfetto,
+}
 # What is text for a person goes to stdout where no --output is given.
 PRINTED = frozenset({MARKDOWN})
 _OUTPUT = click.Path(dir_okay=False, allow_dash=True, resolve_path=True, path_type=Path)
