@@ -178,7 +178,8 @@ def test_an_edit_is_found_and_helps_and_trains_the_same(tmp_path, case):
     (simulated,) = simulate_elsewhere(situation.command, situation.room, max_failures=0, changes=candidate.changes)
     expected, _ = trained(tmp_path)
     found, without_effect = trained(tmp_path, *candidate.changes)
-    told, diff = written(situation, candidate)
+    told, files = written(situation, candidate)
+    diff = files.diff()
 
     assert simulated.peak_allocated_bytes < 0.98 * situation.capture.peak_allocated_bytes
     assert not without_effect and not simulated.without_effect

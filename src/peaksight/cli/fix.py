@@ -1,7 +1,6 @@
 """`peaksight fix`: the fastest plan that fits."""
 
 import shlex
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -9,26 +8,23 @@ from typing import Any
 
 import click
 
-from peaksight.cli.candidates import failed, simulated
 from peaksight.cli.certifying import certify_plan, keeps_its_class
 from peaksight.cli.cheapest import answer_cheapest
 from peaksight.cli.completion import files
 from peaksight.cli.formats import format_option, script_of
 from peaksight.cli.from_capsule import from_capsule
-from peaksight.cli.output import Output, Tried, quiet_option
-from peaksight.cli.progress import Progress
+from peaksight.cli.kept_files import check_can_keep
+from peaksight.cli.output import Output, quiet_option
 from peaksight.cli.publish import FILE, Answer, Destinations, json_options, publish_answer, write_file
 from peaksight.cli.script_words import script_command
+from peaksight.cli.searching import search
 from peaksight.cli.simulation_options import SimulationOptions, simulation_options
 from peaksight.cli.sweeps import Asked, answer_sweep, sweep_options, two_questions
-from peaksight.diagnosis.diagnose import explained_report
-from peaksight.errors import PeaksightError, ScriptError
+from peaksight.cli.writing_back import write_into_script
+from peaksight.errors import PeaksightError
 from peaksight.extras import NO_DIFF, is_installed
-from peaksight.planning.answer import Question, answer
-from peaksight.planning.outcomes import idle_lines, outcome_of
-from peaksight.planning.situation import Situation
-from peaksight.planning.variants import Variant, variants_of
-from peaksight.records import Capture, Report, ScriptCommand
+from peaksight.planning.variants import variants_of
+from peaksight.records import Report
 from peaksight.records.findings import Effect
 from peaksight.records.plan_file import write_plan
 from peaksight.records.proposals import FixReport
@@ -36,7 +32,6 @@ from peaksight.reporting.github import fix_annotations
 from peaksight.reporting.incident import incident_to_markdown
 from peaksight.reporting.json import fix_to_json
 from peaksight.reporting.plans import render_fix
-from peaksight.virtual_gpu.garbage import collect_rarely
 
 A_PLAN_FITS, NONE_FITS = 0, 1
 # Head room in percent that no plan leaves: the search goes on to the smallest.
@@ -93,6 +88,7 @@ NO_LIMIT = 100.0
     metavar="CAPSULE",
     help="Plan from an OOM capsule of `peaksight watch`: its card, settings, ranks, step, and command if none follows.",
 )
+@click.option("--write", is_flag=True, help="Make the plan's edits in SCRIPT; what git does not have is kept as .orig.")
 @click.option("--certify", is_flag=True, help="Run SCRIPT with and without the plan that fits, as `verify --plan`.")
 @click.option("--with", "extra", default="", metavar="ARGS", help="Arguments for --certify, as for a smaller size.")
 @click.option("--report", type=FILE, metavar="FILE", help="Write what was found as a post-mortem in Markdown.")
@@ -111,6 +107,7 @@ def fix(
     cheapest: bool,
     plan: Path | None,
     capsule: Path | None,
+    write: bool,
     certify: bool,
     extra: str,
     **options: Any,
@@ -121,7 +118,7 @@ def fix(
     it changes more than its class, 2 without an answer.
     """
     simulation = SimulationOptions.taken_from(options)
-    for_a_plan = plan or certify or options["report"]
+    for_a_plan = plan or write or certify or options["report"]
     asked = Asked.taken_from(
         options, head_room=head_room, budget=candidates, others=bool(vary or cheapest or for_a_plan)
     )
@@ -137,11 +134,14 @@ def fix(
     else:
         command = script_command(words, is_module=is_module)
     command = simulation.launched(command)
+    if write:
+        check_can_keep(Path(command.target))
     if asked is not None:
         return answer_sweep(asked, command, simulation, to, output)
     variants = variants_of(command.args, vary)
     room = NO_LIMIT if cheapest else head_room
-    found, report = _answer(command, simulation, Effect(allowed), room, candidates, variants, output)
+    found, situation = search(command, simulation, Effect(allowed), room, candidates, variants, output)
+    report = situation.report
     if cheapest:
         return answer_cheapest(found, command, simulation, head_room, to, output)
     if certify and found.plan and not found.original.fits:
@@ -151,79 +151,22 @@ def fix(
         except PeaksightError:
             _publish(found, report, to, output)  # the search was long
             raise
+    if not _holds(found):
+        _publish(found, report, to, output)
+        return NONE_FITS
+    if write:
+        try:
+            found = write_into_script(found, situation, simulation, output)
+        except PeaksightError:
+            _publish(found, report, to, output)
+            raise
     _publish(found, report, to, output)
-    return A_PLAN_FITS if _holds(found) else NONE_FITS
+    return A_PLAN_FITS
 
 
 def _holds(found: FixReport) -> bool:
     """Whether there is a plan, and nothing speaks against it."""
     return found.plan is not None and (not found.certificate or keeps_its_class(found.certificate, found.plan))
-
-
-def _answer(
-    command: ScriptCommand,
-    options: SimulationOptions,
-    allowed: Effect,
-    head_room: float,
-    budget: int,
-    variants: tuple[Variant, ...],
-    output: Output,
-) -> tuple[FixReport, Report]:
-    """Simulate the run as it is, then candidates in parallel; torch is imported in other processes only."""
-    collect_rarely()
-    from peaksight.virtual_gpu.pool import Pool
-
-    room = options.room
-    limit_bytes = round(room.usable_bytes * (1 - head_room / 100))
-    how = options.of_each
-    captures = _original(command, options, how, output)
-    summarise = partial(outcome_of, limit_bytes=limit_bytes, idle=idle_lines(captures))
-    situation = replace(_situation(command, options, captures, allowed, limit_bytes), variants=variants)
-    with Pool(room, summarise, failed) as pool:
-        question = Question(
-            situation=situation,
-            original=summarise(captures),
-            limit_bytes=limit_bytes,
-            simulate=partial(simulated, pool=pool, command=command, how=how, tell=Tried(output)),
-            budget=budget,
-            width=pool.workers,
-        )
-        return answer(question), situation.report
-
-
-def _original(
-    command: ScriptCommand, options: SimulationOptions, how: dict[str, Any], output: Output
-) -> tuple[Capture, ...]:
-    from peaksight.virtual_gpu import simulate_elsewhere
-
-    output.progress("simulating the run as it is")
-    progress = Progress(output)
-    captures = simulate_elsewhere(command, options.room, max_failures=0, on_step=progress, **how)
-    if captures is None or not any(any(step.complete for step in capture.steps) for capture in captures):
-        raise ScriptError(
-            "No plan: the run as it is has no answer yet. See what `peaksight run` says of it, and mend that first.",
-            slug="no-original",
-        )
-    return captures
-
-
-def _situation(
-    command: ScriptCommand,
-    options: SimulationOptions,
-    captures: Sequence[Capture],
-    allowed: Effect,
-    limit_bytes: int,
-) -> Situation:
-    fullest = max(captures, key=lambda each: each.peak_reserved_bytes)
-    report = explained_report(captures, options.room)
-    return Situation(
-        command=command,
-        room=options.room,
-        capture=fullest,
-        report=report,
-        limit_bytes=limit_bytes,
-        allowed=allowed,
-    )
 
 
 def _publish(found: FixReport, report: Report, to: Destinations, output: Output) -> None:

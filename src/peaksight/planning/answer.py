@@ -52,7 +52,7 @@ def answer(question: Question) -> FixReport:
         search.run([each for each in proposals if isinstance(each, Candidate)])
     fitting = [original] if original.fits else search.fitting
     best = fitting[0] if fitting else None
-    by_hand, diff = written(situation, best.candidate if best else NOTHING)
+    by_hand, files = written(situation, best.candidate if best else NOTHING)
     return FixReport(
         argv=situation.command.argv,
         gpu=situation.room.card.name,
@@ -72,7 +72,7 @@ def answer(question: Question) -> FixReport:
         plan=plan_of(question, best) if best else None,
         seconds=time.perf_counter() - started,
         written=by_hand,
-        diff=diff,
+        diff=files.diff(),
     )
 
 

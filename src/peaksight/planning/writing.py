@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peaksight.extras import is_installed
-from peaksight.planning.diffs import unified_diff
 from peaksight.planning.edit_candidates import words_of
+from peaksight.planning.edited_files import EditedFiles
 from peaksight.planning.situation import Situation
 from peaksight.records.plan import Change
 from peaksight.records.proposals import Candidate, Written
@@ -26,66 +26,20 @@ _MANY = 4
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
 
 
-def written(situation: Situation, candidate: Candidate) -> tuple[tuple[Written, ...], str]:
-    """Each change of `candidate` in words, and a unified diff of the script with those that are arguments of a call.
+def written(situation: Situation, candidate: Candidate) -> tuple[tuple[Written, ...], EditedFiles]:
+    """Each change of `candidate` in words, in their order, and the script's files with those that can be made there.
 
-    The diff is for `patch -p1` in the folder of the script, and empty where no change can be made so. Without libcst
-    calls are not edited, and statements stay on the line of the original.
+    Without libcst calls are not edited, and statements stay on the line of the original.
     """
-    sources = _Sources(Path(situation.command.target))
+    sources = EditedFiles(Path(situation.command.target))
     found = [_written(sources, change, situation) for change in candidate.changes]
     if candidate.arguments is not None:
         words = f"the script's arguments: {shlex.join(candidate.arguments)}"
         found.append(Written(kind="own-flags", words=words))
-    return tuple(found), sources.diff()
+    return tuple(found), sources
 
 
-class _Sources:
-    """The files of a script as they are, and as changes make them."""
-
-    def __init__(self, script: Path) -> None:
-        self.script = script
-        self._before: dict[str, bytes] = {}
-        self._after: dict[str, bytes] = {}
-        self._unfold: dict[str, list[int]] = {}
-
-    def before(self, file: str) -> bytes:
-        """The content of `file`, named from the script's folder; empty where there is none."""
-        if file not in self._before:
-            path = self.script.parent / file
-            self._before[file] = self._after[file] = path.read_bytes() if path.is_file() else b""
-        return self._before[file]
-
-    def edit_statement(self, edit: SourceEdit) -> None:
-        """Make `edit`, whose lines are those of the file as it is."""
-        self.before(edit.file)
-        self._after[edit.file] = edit.made_in(self._after[edit.file])
-        self._unfold.setdefault(edit.file, []).append(edit.line)
-
-    def edit_calls(self, edit: "CallEdit") -> list[int]:
-        """Make `edit` in the script, and the lines of its calls as the person's file has them."""
-        from peaksight.planning.editing import edited
-
-        before = self.before(self.script.name)
-        lines = edited(before, edit)[1]
-        self._after[self.script.name] = edited(self._after[self.script.name], edit)[0]
-        return lines
-
-    def diff(self) -> str:
-        """A unified diff of all files."""
-        after = {file: self._unfolded(file, lines) for file, lines in self._unfold.items()}
-        files = ((file, before, after.get(file, self._after[file])) for file, before in self._before.items())
-        return "".join(unified_diff(before, changed, file) for file, before, changed in files)
-
-    def _unfolded(self, file: str, lines: list[int]) -> bytes:
-        if not is_installed("libcst"):
-            return self._after[file]
-        from peaksight.planning.unfolding import unfolded
-
-        return unfolded(self._after[file], lines)
-
-
-def _written(sources: _Sources, change: Change, situation: Situation) -> Written:
+def _written(sources: EditedFiles, change: Change, situation: Situation) -> Written:
     if change.kind == SOURCE_EDIT:
         statement = SourceEdit(**change.parameters)
         sources.edit_statement(statement)

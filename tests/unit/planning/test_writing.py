@@ -20,7 +20,8 @@ def written_for(folder, source, *changes, arguments=None):
     (folder / "train.py").write_text(source)
     situation = SimpleNamespace(command=SimpleNamespace(target=str(folder / "train.py")), optimizers=())
     candidate = Candidate(kinds=(), title="", slots=(), effect=Effect.ROUNDING, changes=changes, arguments=arguments)
-    return written(situation, candidate)
+    told, files = written(situation, candidate)
+    return told, files.diff()
 
 
 @pytest.mark.parametrize("batch, smaller", [("8", "2"), ("args.batch", "args.batch // 4")])
