@@ -120,7 +120,7 @@ def publish(run: Run, to: Destinations, output: Output, *, shown: bool = True) -
     answer = Answer(
         render=partial(render_report, report, show_all=to.show_all),
         json=partial(report_to_json, report),
-        page=lambda: _page(report),
+        page=lambda: _page(run),
         annotations=partial(report_annotations, report),
         summary=lambda: EXPORTS[MARKDOWN](run).decode(),
         target=script_of(report.argv),
@@ -165,8 +165,9 @@ def _cannot_write(path: Path, cause_and_way_out: str) -> UsageError:
     return UsageError(f"Can't write {path}: {cause_and_way_out}.", slug="cannot-write")
 
 
-def _page(report: Report) -> str:
+def _page(run: Run) -> str:
     """The page; its libraries are imported here, for few reports are one."""
-    from peaksight.reporting.html import report_to_html
+    from peaksight.cli.excerpts import excerpts_for
+    from peaksight.reporting.pages.report_page import report_to_html
 
-    return report_to_html(report)
+    return report_to_html(run.report, excerpts_for(run.report, run.captures))

@@ -7,12 +7,9 @@ from xml.etree import ElementTree
 
 import pygal  # type: ignore[import-untyped]
 
-from peaksight.records import Report
 from peaksight.records.recording import CurvePoint
-from peaksight.reporting.rows import ends
 from peaksight.units import format_bytes
 
-_NUM_STEPS = 40
 _NUM_PARTS = 120
 _NUM_TICKS = 5
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -20,13 +17,6 @@ _LEFT_OUT = {f"{_SVG}{name}" for name in ("defs", "title", "desc")}
 _FONT_SIZE = 13
 _SIZES = {"width": 760, "height": 270, "margin": 6, "spacing": 6}
 _STYLE = pygal.style.Style(label_font_size=_FONT_SIZE, major_label_font_size=_FONT_SIZE, legend_font_size=_FONT_SIZE)
-
-
-def steps_chart(report: Report) -> str:
-    """A bar a step, of allocated and reserved bytes, and a line at what is usable; of many steps both ends."""
-    steps = ends(list(enumerate(report.steps, start=1)), _NUM_STEPS)
-    bars = [(f"{number}", step.peak_allocated_bytes, step.peak_reserved_bytes) for number, step in steps]
-    return _bars(bars, report.gpu.usable_bytes, "step {1}: {0}")
 
 
 def timeline_chart(points: Sequence[CurvePoint], usable_bytes: int | None) -> str:

@@ -1,4 +1,4 @@
-"""The report as a web page: one file, no script, nothing fetched."""
+"""Recordings and comparisons as web pages: one file, no script, nothing fetched."""
 
 import re
 from functools import cache
@@ -7,22 +7,15 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from peaksight import __version__
-from peaksight.records import CommitHistory, Comparison, Report
+from peaksight.records import CommitHistory, Comparison
 from peaksight.records.recording import RecordingReport
-from peaksight.reporting import comparison_sentences, differences, recording_sentences, rows, sentences, why
-from peaksight.reporting.chart import steps_chart, timeline_chart
+from peaksight.reporting import comparison_sentences, differences, recording_sentences, rows, sentences
+from peaksight.reporting.chart import timeline_chart
 from peaksight.units import format_bytes, format_difference
 
 
-def report_to_html(report: Report) -> str:
-    """`report` as a page that opens anywhere, light or dark, wide or narrow."""
-    chart = Markup(steps_chart(report)) if report.steps else ""
-    page = _environment().get_template("report.html")
-    return page.render(report=report, chart=chart, rows=rows, sentences=sentences, why=why, version=__version__)
-
-
 def recording_to_html(report: RecordingReport) -> str:
-    """The same for a memory snapshot."""
+    """A memory snapshot as a page that opens anywhere, light or dark, wide or narrow."""
     chart = Markup(timeline_chart(report.timeline, report.gpu.usable_bytes)) if len(report.timeline) > 1 else ""
     page = _environment().get_template("recording.html")
     return page.render(

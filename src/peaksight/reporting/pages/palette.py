@@ -6,8 +6,8 @@ Each has a light and a dark form; the scripts ask the page for them, so that the
 from peaksight.records import Category
 
 COLORS: dict[str, tuple[str, str]] = {
-    Category.PARAMETER: ("#0072b2", "#3f9ad6"),
-    Category.OPTIMIZER_STATE: ("#009e73", "#22b88c"),
+    Category.PARAMETER: ("#0072b2", "#3186cc"),
+    Category.OPTIMIZER_STATE: ("#009e73", "#2cc296"),
     Category.GRADIENT: ("#d55e00", "#f0793a"),
     Category.BUFFER: ("#cc79a7", "#df98c0"),
     Category.ACTIVATION: ("#e69f00", "#f2b53c"),

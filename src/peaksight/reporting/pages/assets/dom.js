@@ -21,6 +21,9 @@ const makeSize = (bytes) => make("data", { value: bytes }, formatBytes(bytes));
 /** The colour of a category. */
 const makeSwatch = (part) => make("span", { class: "swatch", color: colorName(part), "aria-hidden": "true" });
 
+/** A path or a module that may be broken between its parts, as `frame.breakable`. */
+const makeName = (text) => make("code", {}, text.split(/(?<=[/_]|\.(?!py\b))/).flatMap((part, at) => (at ? [make("wbr"), part] : [part])));
+
 /** A table with a head; cells are texts, nodes or arrays of them, and `size` columns stand to the right. */
 function makeTable(columns, rows) {
   const style = (column) => (column.startsWith("#") ? { class: "size" } : {});
@@ -33,4 +36,14 @@ function makeTable(columns, rows) {
 /** Press one button of a group, and release the others. */
 function press(group, pressed) {
   for (const button of group) button.setAttribute("aria-pressed", String(button === pressed));
+}
+
+/** A chart in the element `id` that keeps its size; `label` tells what it is and where else that is told. */
+function makeChart(id, label) {
+  const element = byId(id);
+  element.setAttribute("role", "img");
+  element.setAttribute("aria-label", label);
+  const chart = echarts.init(element);
+  new ResizeObserver(() => chart.resize()).observe(element);
+  return chart;
 }

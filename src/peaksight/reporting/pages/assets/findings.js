@@ -1,12 +1,17 @@
-// From a finding to its rectangles: the rows of the lines and modules that it names.
+// From a finding to its rectangles: the rows of the lines, modules and tensors that it names.
 
-/** A button for each line, or else module, that the sentences of `finding` name and that is alive at the peak. */
+const MOST_PLACES = 4;
+
+/** What the sentences of `finding` name and is alive at the peak, as [name, rows]; tensors are those of its lines. */
 function placesOf(finding, rows) {
   const said = [finding.at, finding.title, ...finding.evidence].join("\n");
   const named = (field) => [...new Set(rows.map((row) => row[field]))].filter((name) => name && isNamed(name, said));
   const lines = named("source").map((name) => [name, rows.filter((row) => row.source === name)]);
   const modules = named("module").map((name) => [name, rows.filter((row) => isInside(row.module, name))]);
-  return [...lines, ...modules].sort((a, b) => sumOf(b[1]) - sumOf(a[1])).slice(0, 4);
+  const onLines = lines.length ? lines.flatMap(([, ofLine]) => ofLine) : rows;
+  const tensors = named("tensor").map((name) => [name, onLines.filter((row) => row.tensor === name)]);
+  const places = [...lines, ...modules, ...tensors].filter(([, found]) => found.length);
+  return places.sort((a, b) => sumOf(b[1]) - sumOf(a[1])).slice(0, MOST_PLACES);
 }
 
 const isInside = (module, outer) => module === outer || module.startsWith(`${outer}.`);
@@ -31,9 +36,10 @@ function linkFindings(report, live) {
 
 function placeButton(live, name, rows) {
   const show = () => {
-    live.show(name.includes(":") ? "line" : "module");
+    live.show(rows.some((row) => row.source === name) ? "line" : "module");
     showMatches(live, rows, name);
     byId("live").scrollIntoView({ behavior: isStill() ? "auto" : "smooth" });
+    byId("search").focus({ preventScroll: true });
   };
-  return make("button", { type: "button", click: show }, `Show ${name} in the map: `, makeSize(sumOf(rows)));
+  return make("button", { type: "button", click: show }, "Show ", make("code", {}, name), ": ", makeSize(sumOf(rows)));
 }

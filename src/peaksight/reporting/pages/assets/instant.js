@@ -27,6 +27,6 @@ function showInstant(report, at) {
 const holderOf = (place, bytes) => [
   makeSize(bytes),
   [makeSwatch(place.category), " ", wordsOf(place.category)],
-  make("code", {}, lineOf(place)),
-  make("code", {}, place.module || OUTSIDE.module),
+  makeName(lineOf(place)),
+  makeName(place.module || OUTSIDE.module),
 ];

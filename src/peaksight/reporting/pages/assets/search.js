@@ -45,9 +45,9 @@ function listOf(live, rows, what) {
 const cellsOf = (row) => [
   makeSize(row.bytes),
   make("span", { class: "words" }, makeSwatch(row.category), " ", wordsOf(row.category)),
-  make("code", {}, row.module || OUTSIDE.module),
-  make("code", {}, lineOf(row)),
-  make("code", {}, leafOf(row)),
+  makeName(row.module || OUTSIDE.module),
+  makeName(lineOf(row)),
+  makeName(leafOf(row)),
 ];
 
 function clearMatches(live) {

@@ -25,17 +25,23 @@ function themeColors() {
   return Object.fromEntries(names.map((name) => [name, colorOf(`var(--${name})`)]));
 }
 
+const partsOf = (color) => color.match(/[\d.]+/g).slice(0, 3).map(Number);
+
+/** `share` of `color` on `ground`, both `rgb(...)`. */
+function mixed(color, ground, share) {
+  const under = partsOf(ground);
+  return `rgb(${partsOf(color).map((part, at) => Math.round(share * part + (1 - share) * under[at])).join(", ")})`;
+}
+
 /** Black or white, whichever is read better on `color`, an `rgb(...)`. */
 function inkOn(color) {
-  const [red, green, blue] = color.match(/[\d.]+/g).map((part) => (Number(part) / 255) ** 2.2);
+  const [red, green, blue] = partsOf(color).map((part) => (part / 255) ** 2.2);
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.2 ? "#000000" : "#ffffff";
 }
 
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
-  const said = { auto: ["Auto", "as the system"], light: ["Light", "light"], dark: ["Dark", "dark"] }[theme];
-  byId("theme").textContent = said[0];
-  byId("theme").setAttribute("aria-label", `Theme: ${said[1]}`);
+  byId("theme").textContent = `Theme: ${theme}`;
   for (const draw of redraws) draw();
 }
 
@@ -59,13 +65,6 @@ function setOpen(open) {
     fold.open = open;
     fold.toggleAttribute("data-opened", open);
   }
-}
-
-/** A chart in the element `id` that keeps its size, and draws no motion for those who want none. */
-function makeChart(id) {
-  const chart = echarts.init(byId(id));
-  new ResizeObserver(() => chart.resize()).observe(byId(id));
-  return chart;
 }
 
 const isStill = () => matchMedia("(prefers-reduced-motion: reduce)").matches;

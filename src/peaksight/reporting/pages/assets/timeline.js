@@ -4,7 +4,7 @@ class Timeline {
   constructor(report) {
     this.report = report;
     this.course = report.course;
-    this.chart = makeChart("timeline");
+    this.chart = makeChart("timeline", "Allocated bytes over the run, by category; the slider below tells each moment");
     this.slider = byId("moment");
     this.slider.addEventListener("input", () => this.look(Number(this.slider.value), true));
     this.chart.on("updateAxisPointer", (event) => this.follow(event));
@@ -17,8 +17,6 @@ class Timeline {
 
   draw() {
     this.chart.setOption(timelineOption(this.report, themeColors()));
-    this.chart.getZr().dom.setAttribute("role", "img");
-    this.chart.getZr().dom.setAttribute("aria-label", "Allocated bytes over the run, by category; the slider below reads it out");
   }
 
   /** The pointer is over the part whose tick is nearest. */

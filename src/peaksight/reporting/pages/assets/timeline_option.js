@@ -64,14 +64,14 @@ function marksOf(report, colors) {
 }
 
 function shadeOf(span, colors) {
-  const color = `color-mix(in srgb, ${colors.ink} ${100 * (SHADES[span.phase] ?? 0)}%, transparent)`;
-  return [{ xAxis: span.first_tick, itemStyle: { color: colorOf(color) }, label: { show: false } }, { xAxis: span.last_tick }];
+  const color = mixed(colors.ink, colors.panel, SHADES[span.phase] ?? 0);
+  return [{ xAxis: span.first_tick, itemStyle: { color }, label: { show: false } }, { xAxis: span.last_tick }];
 }
 
 const limitOf = (report, colors) => ({
   yAxis: report.gpu.usable_bytes,
   lineStyle: { color: colors.bad, width: 2, type: "solid" },
-  label: { formatter: `usable ${formatBytes(report.gpu.usable_bytes)}`, position: "insideStartTop", color: colors.bad, fontWeight: "bold", textBorderColor: colors.panel, textBorderWidth: 3 },
+  label: { formatter: `usable ${formatBytes(report.gpu.usable_bytes)}`, position: "insideEndTop", color: colors.bad, fontWeight: "bold", textBorderColor: colors.panel, textBorderWidth: 3 },
 });
 
 /** A line where each step begins; no more labels than can be read. */

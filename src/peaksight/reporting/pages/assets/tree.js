@@ -12,7 +12,7 @@ const VIEWS = {
 };
 
 const lineOf = (row) => row.source || OUTSIDE.source;
-const modulePath = (module) => (module ? module.split(".") : [OUTSIDE.module]);
+const modulePath = (module) => (module ? module.split(".").map((name) => ({ name, isModule: true })) : [OUTSIDE.module]);
 const leafOf = (row) => [row.tensor || wordsOf(row.category), row.op].filter(Boolean).join(" by ");
 
 /** The tree of `rows` in the order of `view`: nodes have name, bytes, children, and rows at the leaves. */
@@ -20,8 +20,9 @@ function treeOf(rows, view) {
   const root = newNode("all");
   for (const row of rows) {
     let node = root;
-    for (const name of VIEWS[view](row)) {
-      if (!node.byName.has(name)) node.byName.set(name, newNode(name));
+    for (const step of VIEWS[view](row)) {
+      const { name, isModule } = step.name ? step : { name: step, isModule: false };
+      if (!node.byName.has(name)) node.byName.set(name, newNode(name, isModule));
       node = node.byName.get(name);
     }
     node.rows.push(row);
@@ -29,24 +30,19 @@ function treeOf(rows, view) {
   return finished(root);
 }
 
-const newNode = (name) => ({ name, byName: new Map(), rows: [], children: [], bytes: 0, categories: new Map() });
+const newNode = (name, isModule = false) => ({ name, isModule, byName: new Map(), rows: [], children: [], bytes: 0, categories: new Map() });
 
-/** Sums from the leaves up, a chain of only children as one node, children by size, the smallest as one. */
-function finished(node, isRoot = true) {
-  node.children = [...node.byName.values()].map((child) => finished(child, false));
+/** Sums from the leaves up, a chain of modules without anything else as one node, children by size, the smallest as one. */
+function finished(node) {
+  node.children = [...node.byName.values()].map(finished);
   node.children.sort((a, b) => b.bytes - a.bytes);
   node.bytes = sumOf(node.rows) + sumOf(node.children);
   for (const row of node.rows) addTo(node.categories, row.category, row.bytes);
   for (const child of node.children) for (const [name, bytes] of child.categories) addTo(node.categories, name, bytes);
-  if (!isRoot && node.children.length === 1 && node.rows.length === 0) return joined(node, node.children[0]);
+  const [child] = node.children;
+  if (node.children.length === 1 && node.isModule && child.isModule) return { ...child, name: `${node.name}.${child.name}` };
   if (node.children.length > MOST_CHILDREN) node.children = withOthers(node.children);
   return node;
-}
-
-/** `transformer` over nothing but `h` is `transformer.h`; a line stays apart from the module. */
-function joined(node, child) {
-  const isModule = /^[\w]+$/.test(child.name.split(".")[0]) && !child.name.includes(":") && child.children.length > 0;
-  return isModule && !node.name.startsWith("(") ? { ...child, name: `${node.name}.${child.name}` } : node;
 }
 
 /** The largest children, and one that stands for the rest. */

@@ -5,10 +5,10 @@ class LiveSet {
     this.all = report.live_at_peak;
     this.trees = new Map();
     this.matches = null;
-    this.chart = makeChart("treemap");
+    this.chart = makeChart("treemap", "What is alive at the peak as a treemap; the table beside it says the same");
     this.buttons = [...document.querySelectorAll("[data-view]")];
     for (const button of this.buttons) button.addEventListener("click", () => this.show(button.dataset.view));
-    this.chart.on("click", (event) => this.enter(event.data?.node));
+    this.chart.on("click", (event) => this.enter(this.nodes[event.data?.number]));
     onTheme(() => this.draw());
     this.show("module");
   }
@@ -41,8 +41,9 @@ class LiveSet {
   }
 
   draw() {
-    this.chart.setOption(treemapOption(this.node, this.matches, themeColors(), this.chart.getWidth() * this.chart.getHeight()), true);
-    this.chart.getZr().dom.setAttribute("aria-label", `Treemap of ${formatBytes(this.node.bytes)}; the table beside it says the same`);
+    this.nodes = [];
+    const area = this.chart.getWidth() * this.chart.getHeight();
+    this.chart.setOption(treemapOption(this.node, this.matches, themeColors(), area, this.nodes), true);
     byId("path").replaceChildren(...this.path.flatMap((node, depth) => this.crumb(node, depth)));
     byId("rows").replaceChildren(makeTable(["#bytes", "#share", "in this part"], this.rows()));
   }
@@ -65,8 +66,9 @@ class LiveSet {
 
   partName(part) {
     const swatch = makeSwatch(mainCategory(part));
-    if (part.children.length === 0) return [swatch, " ", part.name];
-    return [swatch, " ", make("button", { type: "button", click: () => this.enter(part) }, part.name)];
+    const isLeaf = part.children.length === 0;
+    const name = isLeaf ? part.name : make("button", { type: "button", click: () => this.enter(part) }, part.name);
+    return make("div", { class: "part-name" }, swatch, name);
   }
 }
 

@@ -5,18 +5,21 @@ const AREA_OF_PART = 5000;
 const AREA_OF_HEAD = 5000;
 const [LEAST_WIDTH, LEAST_HEIGHT] = [44, 34];
 
-/** The options of the chart that shows `node` on `area` pixels; rows in `matches` (null: all) stand out. */
-function treemapOption(node, matches, colors, area) {
+/** The options of the chart that shows `node` on `area` pixels; rows in `matches` (null: all) stand out.
+ *
+ * The chart copies what it is given: its rectangles name nodes by their place in `nodes`, which is filled here.
+ */
+function treemapOption(node, matches, colors, area, nodes) {
   const fills = new Map();
   const fillOf = (category) => {
     if (!fills.has(category)) fills.set(category, colorOf(colorName(category)));
     return fills.get(category);
   };
-  const look = { matches, colors, fillOf, areaOf: (part) => (area * part.bytes) / node.bytes };
+  const look = { matches, colors, fillOf, numberOf: (part) => nodes.push(part) - 1, areaOf: (part) => (area * part.bytes) / node.bytes };
   const parts = node.children.length ? node.children : [node];
   return {
     animation: false,
-    tooltip: { confine: true, backgroundColor: colors.panel, borderColor: colors.rule, padding: 10, textStyle: { color: colors.ink }, formatter: (shown) => tipOf(shown.data?.node) },
+    tooltip: { confine: true, backgroundColor: colors.panel, borderColor: colors.rule, padding: 10, textStyle: { color: colors.ink }, formatter: (shown) => tipOf(nodes[shown.data?.number]) },
     series: [{ ...TREEMAP, data: parts.map((part) => rectangleOf(part, look)) }],
   };
 }
@@ -37,18 +40,23 @@ function rectangleOf(node, look) {
   if (look.areaOf(node) > AREA_OF_PART * node.children.length && node.children.length) {
     return boxOf(node, node.children.map((child) => rectangleOf(child, look)), look);
   }
-  const rows = rowsOf(node);
-  if (node.categories.size === 1) return tileOf(node, node.name, rows, mainCategory(node), look);
-  const ofCategory = (category) => rows.filter((row) => row.category === category);
-  const tiles = [...node.categories.keys()].map((name) => tileOf(node, wordsOf(name), ofCategory(name), name, look));
-  return boxOf(node, tiles, look);
+  const tiles = [...node.categories.keys()].flatMap((category) => tilesOf(node, category, look));
+  return tiles.length === 1 ? tiles[0] : boxOf(node, tiles, look);
+}
+
+/** What `category` holds of `node`: one tile, or one that matches and one that does not. */
+function tilesOf(node, category, look) {
+  const rows = rowsOf(node).filter((row) => row.category === category);
+  const name = node.categories.size === 1 ? node.name : wordsOf(category);
+  const parts = look.matches === null ? [rows] : [rows.filter((row) => look.matches.has(row)), rows.filter((row) => !look.matches.has(row))];
+  return parts.map((part, at) => tileOf(node, name, sumOf(part), category, at === 1 || look.matches?.size === 0, look)).filter((tile) => tile.value);
 }
 
 /** A rectangle around others, with its name above them where there is room. */
-function boxOf(node, children, { colors, areaOf }) {
+function boxOf(node, children, { colors, areaOf, numberOf }) {
   const hasHead = areaOf(node) > AREA_OF_HEAD;
   return {
-    node,
+    number: numberOf(node),
     name: node.name,
     value: node.bytes,
     children,
@@ -57,16 +65,14 @@ function boxOf(node, children, { colors, areaOf }) {
   };
 }
 
-/** A rectangle of one category, for `rows` of `node`. */
-function tileOf(node, name, rows, category, { matches, colors, fillOf }) {
-  const fill = fillOf(category);
-  const bytes = sumOf(rows);
-  const isFaded = matches !== null && !rows.some((row) => matches.has(row));
+/** A rectangle of one category, for `bytes` of `node`. */
+function tileOf(node, name, bytes, category, isFaded, { colors, fillOf, numberOf }) {
+  const fill = isFaded ? mixed(fillOf(category), colors.panel, 0.18) : fillOf(category);
   return {
-    node,
+    number: numberOf(node),
     name,
     value: bytes,
-    itemStyle: { color: fill, opacity: isFaded ? 0.12 : 1, borderColor: colors.panel, borderWidth: 0, gapWidth: 0 },
+    itemStyle: { color: fill, borderColor: colors.panel, borderWidth: 0, gapWidth: 0 },
     label: { show: true, color: isFaded ? colors.faint : inkOn(fill), fontSize: 12, lineHeight: 16, overflow: "truncate", formatter: `${name}\n${formatBytes(bytes)}` },
   };
 }

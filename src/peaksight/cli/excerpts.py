@@ -1,0 +1,42 @@
+"""Excerpts of the script for a page: only of files that say what they said when the script ran."""
+
+import hashlib
+import tokenize
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from peaksight.cli.formats import script_of
+from peaksight.records import Capture, Report
+from peaksight.reporting.pages.excerpts import Excerpt, ExcerptLine, lines_named
+
+_NUM_AROUND = 3
+
+
+def excerpts_for(report: Report, captures: Sequence[Capture]) -> tuple[Excerpt, ...]:
+    """What stands around the lines that the findings of `report` name, where a file still is what `captures` saw."""
+    folders = (Path(script_of(report.argv)).parent, Path())
+    digests = {line.at.rpartition(":")[0]: line.file_sha256 for each in captures for line in each.source_lines}
+    named = dict.fromkeys(at for finding in report.findings or () for at in lines_named(finding))
+    return tuple(found for at in named for found in _excerpt(at, folders, digests))
+
+
+def _excerpt(at: str, folders: tuple[Path, ...], digests: dict[str, str]) -> Iterator[Excerpt]:
+    file, _, number = at.rpartition(":")
+    lines = _lines(file, folders, digests.get(file, ""))
+    first, last = max(int(number) - _NUM_AROUND, 1), min(int(number) + _NUM_AROUND, len(lines))
+    around = tuple(ExcerptLine(number=each, text=lines[each - 1]) for each in range(first, last + 1))
+    if first <= int(number) <= last:
+        yield Excerpt(at=at, number=int(number), lines=around)
+
+
+def _lines(file: str, folders: tuple[Path, ...], digest: str) -> list[str]:
+    """The lines of the file whose text has the SHA-256 `digest`, none where there is no such file any more."""
+    for folder in folders:
+        try:
+            with tokenize.open(folder / file) as opened:
+                text = opened.read()
+        except (OSError, SyntaxError, ValueError):
+            continue
+        if hashlib.sha256(text.encode(errors="replace")).hexdigest() == digest:
+            return text.splitlines()
+    return []
