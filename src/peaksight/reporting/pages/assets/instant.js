@@ -18,7 +18,7 @@ function showInstant(report, at) {
   const { course } = report;
   const held = heldAt(course, at).map(([name, bytes]) => [makeSize(bytes), [makeSwatch(name), " ", wordsOf(name)]]);
   byId("instant").replaceChildren(
-    make("p", {}, ...titleOf(course, at), make("span", { class: "note" }, ` (event ${course.ticks[at].toLocaleString("en")} of the allocator)`)),
+    make("p", {}, ...titleOf(course, at), make("span", { class: "note" }, ` (event ${course.ticks[at].toLocaleString("en")} of the allocator; `, makeSize(course.least_allocated_bytes[at]), " at least in this part of the run)")),
     makeTable(["#bytes", "category"], held),
     make("div", { class: "scroll" }, makeTable(["#bytes", "largest holders", "line", "module"], course.top[at].map((each) => holderOf(course.places[each.place], each.bytes)))),
   );

@@ -36,7 +36,7 @@ function areaOf(column, course) {
     name: column.category,
     type: "line",
     stack: "held",
-    step: "end",
+    step: "middle",
     symbol: "none",
     lineStyle: { width: 0 },
     itemStyle: { color },
