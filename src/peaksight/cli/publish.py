@@ -13,7 +13,6 @@ from peaksight.cli.exports import EXPORTS, MARKDOWN, PRINTED, Run, check_output
 from peaksight.cli.formats import GITHUB, TEXT, located, print_for_github, script_of
 from peaksight.cli.output import STDOUT, Output
 from peaksight.errors import UsageError
-from peaksight.records import Report
 from peaksight.reporting import render_report, report_to_json
 from peaksight.reporting.github import Locate, report_annotations
 
