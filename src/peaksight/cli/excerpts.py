@@ -1,4 +1,4 @@
-"""Excerpts of the script for a page: only of files that say what they said when the script ran."""
+"""Excerpts of the script for a page: of files only where they say what they said when the script ran."""
 
 import hashlib
 import tokenize
@@ -6,27 +6,36 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from peaksight.cli.formats import script_of
-from peaksight.records import Capture, Report
+from peaksight.records import Capture, Report, SourceLine
 from peaksight.reporting.pages.excerpts import Excerpt, ExcerptLine, lines_named
 
 _NUM_AROUND = 3
 
 
 def excerpts_for(report: Report, captures: Sequence[Capture]) -> tuple[Excerpt, ...]:
-    """What stands around the lines that the findings of `report` name, where a file still is what `captures` saw."""
+    """What stands at the lines that the findings of `report` name, of which `captures` tell what they said.
+
+    Those around them are there where the file still is what it was.
+    """
     folders = (Path(script_of(report.argv)).parent, Path())
-    digests = {line.at.rpartition(":")[0]: line.file_sha256 for each in captures for line in each.source_lines}
+    said = {line.at: line for each in captures for line in each.source_lines}
+    digests = {at.rpartition(":")[0]: line.file_sha256 for at, line in said.items()}
     named = dict.fromkeys(at for finding in report.findings or () for at in lines_named(finding))
-    return tuple(found for at in named for found in _excerpt(at, folders, digests))
+    return tuple(found for at in named for found in _excerpts(at, folders, digests, said.get(at)))
 
 
-def _excerpt(at: str, folders: tuple[Path, ...], digests: dict[str, str]) -> Iterator[Excerpt]:
+def _excerpts(
+    at: str, folders: tuple[Path, ...], digests: dict[str, str], said: SourceLine | None
+) -> Iterator[Excerpt]:
+    """The excerpt of `at`, if there is one: of the file, or the one line that the run remembers."""
     file, _, number = at.rpartition(":")
     lines = _lines(file, folders, digests.get(file, ""))
     first, last = max(int(number) - _NUM_AROUND, 1), min(int(number) + _NUM_AROUND, len(lines))
     around = tuple(ExcerptLine(number=each, text=lines[each - 1]) for each in range(first, last + 1))
     if first <= int(number) <= last:
         yield Excerpt(at=at, number=int(number), lines=around)
+    elif said is not None:
+        yield Excerpt(at=at, number=int(number), lines=(ExcerptLine(number=int(number), text=said.text),))
 
 
 def _lines(file: str, folders: tuple[Path, ...], digest: str) -> list[str]:
