@@ -7,7 +7,7 @@ from peaksight.attribution.categories import Categories
 from peaksight.attribution.keepers import Keepers
 from peaksight.records import Allocation, Capture, Category, Holder, Phase
 
-_Row = tuple[Category, str, str, str, Phase, int, str, str]
+_Row = tuple[Category, str, str, str, Phase, int, str, str, str]
 
 
 def live_set(capture: Capture, tick: int) -> tuple[Holder, ...]:
@@ -39,11 +39,11 @@ def is_alive(allocation: Allocation, tick: int) -> bool:
 def _row(allocation: Allocation, categories: Categories, keepers: Keepers) -> _Row:
     category, kept_by = categories.of(allocation), keepers.of(allocation)
     born = allocation.module, allocation.source, allocation.op, allocation.phase, allocation.step
-    return category, *born, allocation.library, kept_by
+    return category, *born, allocation.library, kept_by, allocation.tensor
 
 
 def _holder(row: _Row, sizes: list[int]) -> Holder:
-    category, module, source, op, phase, step, library, kept_by = row
+    category, module, source, op, phase, step, library, kept_by, tensor = row
     return Holder(
         bytes=sum(sizes),
         count=len(sizes),
@@ -55,6 +55,7 @@ def _holder(row: _Row, sizes: list[int]) -> Holder:
         step=step,
         library=library,
         kept_by=kept_by,
+        tensor=tensor,
     )
 
 

@@ -43,7 +43,8 @@ class Holder:
     """Allocations alive at the peak that agree in everything but size; the rows add up to the peak.
 
     `library` is the innermost frame of a library, `kept_by` what keeps them alive: a role, the autograd node that saves
-    them for its backward, a name of the script. Empty where the record does not tell.
+    them for its backward, a name of the script. `tensor` is the dtype and shape of each (`float32[8, 512, 768]`). Empty
+    where the record does not tell.
     """
 
     bytes: int
@@ -56,6 +57,7 @@ class Holder:
     step: int
     library: str = ""
     kept_by: str = ""
+    tensor: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

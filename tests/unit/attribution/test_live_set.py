@@ -25,6 +25,16 @@ def test_like_allocations_share_a_row():
     assert (activation.bytes, activation.module, activation.category) == (2 * MIB, "Net.act", Category.ACTIVATION)
 
 
+def test_tensors_of_another_shape_have_rows_of_their_own():
+    """Weight and bias of one module are two holders, and both say what they are."""
+    parts = {"float32[1024, 1024]": 4 * MIB, "float32[1024]": MIB}
+    capture = capture_of(
+        *(allocation_of(size, born=born, tensor=tensor) for born, (tensor, size) in enumerate(parts.items(), start=1))
+    )
+
+    assert {holder.tensor: holder.bytes for holder in live_at_peak(capture)} == parts
+
+
 def test_only_what_is_alive_at_the_peak_counts():
     """Blocks freed before the peak, and blocks born after it, are not in the live set."""
     capture = capture_of(
