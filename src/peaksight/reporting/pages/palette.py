@@ -20,6 +20,7 @@ COLORS: dict[str, tuple[str, str]] = {
     "context": ("#5f6773", "#7d8693"),
     "libraries": ("#9198a3", "#656d79"),
     "other_processes": ("#3e444d", "#a9b1bc"),
+    "withheld": ("#d9b8a8", "#6b4f42"),
     "free": ("#eef1f4", "#22262c"),
 }
 
@@ -27,6 +28,7 @@ _WORDS = {
     "unallocated": "cached, not allocated",
     "context": "CUDA context",
     "other_processes": "other processes",
+    "withheld": "withheld from the allocator",
 }
 
 

@@ -6,6 +6,7 @@ from peaksight.records import Report
 from peaksight.reporting import why
 from peaksight.reporting.json import report_to_json
 from peaksight.reporting.pages import assets
+from peaksight.reporting.pages.card import card_bar
 from peaksight.reporting.pages.excerpts import Excerpt, excerpts_of
 from peaksight.reporting.pages.frame import render_page
 
@@ -18,7 +19,7 @@ def report_to_html(report: Report, excerpts: Sequence[Excerpt] = ()) -> str:
         scripts=assets.REPORT,
         charts=bool(report.live_at_peak or report.course),
         report=report,
-        card=None,
+        card=card_bar(report),
         why=why,
         excerpts_of=lambda finding: excerpts_of(finding, excerpts),
     )

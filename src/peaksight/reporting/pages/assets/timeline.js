@@ -10,13 +10,26 @@ class Timeline {
     this.chart.on("updateAxisPointer", (event) => this.follow(event));
     this.buttons = [...document.querySelectorAll("[data-part]")];
     for (const button of this.buttons) button.addEventListener("click", () => this.zoom(button));
+    this.offerScale();
     onTheme(() => this.draw());
     this.draw();
     this.look(partAt(this.course, this.course.peak_tick));
   }
 
   draw() {
-    this.chart.setOption(timelineOption(this.report, themeColors()));
+    this.chart.setOption(timelineOption(this.report, themeColors(), this.toCard));
+  }
+
+  /** A run that takes little of the card is drawn in its own scale, until the person wants the other. */
+  offerScale() {
+    const button = byId("scale");
+    this.toCard = !isLittle(this.report);
+    button.hidden = this.toCard;
+    button.addEventListener("click", () => {
+      this.toCard = !this.toCard;
+      button.setAttribute("aria-pressed", String(this.toCard));
+      this.draw();
+    });
   }
 
   /** The pointer is over the part whose tick is nearest. */

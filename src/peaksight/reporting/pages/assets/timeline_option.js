@@ -1,11 +1,16 @@
 // How the course of the run looks: categories stacked, phases shaded, steps, the peak and the failure marked.
 
+// A run that takes less of the card than this is drawn in a scale of its own, unless the person wants another.
+const LITTLE = 0.3;
 const SHADES = { forward: 0, backward: 0.07, optimizer: 0.14, evaluation: 0.1, save: 0.1 };
 
-/** The options of the chart of `report.course`. */
-function timelineOption(report, colors) {
+/** Whether the run takes so little of the card that it could not be seen in the scale of the card. */
+const isLittle = (report) => Math.max(...report.course.allocated_bytes) < LITTLE * report.gpu.usable_bytes;
+
+/** The options of the chart of `report.course`, up to the card where `toCard`. */
+function timelineOption(report, colors, toCard) {
   const { course } = report;
-  const most = 1.1 * Math.max(...course.allocated_bytes, report.gpu.usable_bytes);
+  const most = 1.1 * Math.max(...course.allocated_bytes, toCard ? report.gpu.usable_bytes : 0);
   const distance = distanceOf(most);
   const columns = ordered(course.held, (column) => column.category);
   return {
@@ -49,6 +54,7 @@ function areaOf(column, course) {
 /** A series without a line of its own, for what is marked: the legend does not switch it off. */
 function marksOf(report, colors) {
   const { course } = report;
+  const isWide = (span) => span.last_tick - span.first_tick > 0.07 * course.ticks[course.ticks.length - 1];
   return {
     name: "marks",
     type: "line",
@@ -57,15 +63,17 @@ function marksOf(report, colors) {
     tooltip: { show: false },
     data: course.ticks.map((tick, at) => [tick, course.allocated_bytes[at]]),
     z: 5,
-    markArea: { silent: true, data: course.spans.map((span) => shadeOf(span, colors)) },
+    markArea: { silent: true, data: course.spans.map((span) => shadeOf(span, isWide(span), colors)) },
     markLine: { silent: true, symbol: "none", data: [limitOf(report, colors), ...stepsOf(course, colors), ...failureLine(course, colors)] },
     markPoint: { silent: true, data: [peakOf(course, colors), ...failureOf(course, colors)] },
   };
 }
 
-function shadeOf(span, colors) {
+/** The phase of a span as a shade, with its name where it has room. */
+function shadeOf(span, isWide, colors) {
   const color = mixed(colors.ink, colors.panel, SHADES[span.phase] ?? 0);
-  return [{ xAxis: span.first_tick, itemStyle: { color }, label: { show: false } }, { xAxis: span.last_tick }];
+  const label = { show: isWide, formatter: span.phase, position: "insideTop", color: colors.faint, fontSize: 11 };
+  return [{ xAxis: span.first_tick, itemStyle: { color }, label }, { xAxis: span.last_tick }];
 }
 
 const limitOf = (report, colors) => ({
@@ -79,10 +87,11 @@ function stepsOf(course, colors) {
   const first = new Map();
   for (const span of course.spans) if (!first.has(span.step)) first.set(span.step, span.first_tick);
   const every = Math.ceil(first.size / 12);
+  const last = course.ticks[course.ticks.length - 1];
   return [...first].map(([step, tick], at) => ({
     xAxis: tick,
     lineStyle: { color: colors.faint, width: 1, type: "dashed", opacity: at % every ? 0.25 : 0.8 },
-    label: { show: at % every === 0, formatter: `step ${step}`, position: "end", color: colors.faint, distance: 4, align: "left" },
+    label: { show: at % every === 0 && tick < 0.95 * last, formatter: `step ${step}`, position: "end", color: colors.faint, distance: 4, align: "left" },
   }));
 }
 
