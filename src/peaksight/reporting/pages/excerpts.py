@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from peaksight.records import Finding
 
-NUM_EXCERPTS = 3
+NUM_EXCERPTS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

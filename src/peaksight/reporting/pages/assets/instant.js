@@ -20,7 +20,7 @@ function showInstant(report, at) {
   byId("instant").replaceChildren(
     make("p", {}, ...titleOf(course, at), make("span", { class: "note" }, ` (event ${course.ticks[at].toLocaleString("en")} of the allocator; `, makeSize(course.least_allocated_bytes[at]), " at least in this part of the run)")),
     makeTable(["#bytes", "category"], held),
-    make("div", { class: "scroll" }, makeTable(["#bytes", "largest holders", "line", "module"], course.top[at].map((each) => holderOf(course.places[each.place], each.bytes)))),
+    make("div", { class: "scroll" }, makeTable(["#bytes", "largest holders", "line", "module", "operator"], course.top[at].map((each) => holderOf(course.places[each.place], each.bytes)))),
   );
 }
 
@@ -29,4 +29,5 @@ const holderOf = (place, bytes) => [
   [makeSwatch(place.category), " ", wordsOf(place.category)],
   makeName(lineOf(place)),
   makeName(place.module || OUTSIDE.module),
+  makeName(place.op),
 ];

@@ -4,13 +4,15 @@
 const LITTLE = 0.3;
 const SHADES = { forward: 0, backward: 0.07, optimizer: 0.14, evaluation: 0.1, save: 0.1 };
 
+const lastTick = (course) => course.spans[course.spans.length - 1].last_tick;
+
 /** Whether the run takes so little of the card that it could not be seen in the scale of the card. */
 const isLittle = (report) => Math.max(...report.course.allocated_bytes) < LITTLE * report.gpu.usable_bytes;
 
 /** The options of the chart of `report.course`, up to the card where `toCard`. */
 function timelineOption(report, colors, toCard) {
   const { course } = report;
-  const most = 1.1 * Math.max(...course.allocated_bytes, toCard ? report.gpu.usable_bytes : 0);
+  const most = 1.16 * Math.max(...course.allocated_bytes, toCard ? report.gpu.usable_bytes : 0);
   const distance = distanceOf(most);
   const columns = ordered(course.held, (column) => column.category);
   return {
@@ -18,7 +20,7 @@ function timelineOption(report, colors, toCard) {
     grid: { left: 8, right: 12, top: 56, bottom: 60, outerBoundsMode: "same", outerBoundsContain: "axisLabel" },
     legend: { type: "scroll", data: columns.map((column) => column.category), top: 0, left: 0, itemWidth: 12, itemHeight: 12, icon: "roundRect", textStyle: { color: colors.ink }, pageIconColor: colors.ink, pageTextStyle: { color: colors.ink }, formatter: wordsOf },
     tooltip: { trigger: "axis", confine: true, backgroundColor: colors.panel, borderColor: colors.rule, padding: 10, textStyle: { color: colors.ink }, axisPointer: { type: "line", lineStyle: { color: colors.ink } }, formatter: (shown) => momentTip(report, shown[0].dataIndex) },
-    xAxis: { type: "value", min: "dataMin", max: "dataMax", axisLabel: { color: colors.faint, formatter: (tick) => tick.toLocaleString("en"), hideOverlap: true }, axisLine: { lineStyle: { color: colors.rule } }, splitLine: { show: false }, axisPointer: { label: { show: false } } },
+    xAxis: { type: "value", min: course.spans[0].first_tick, max: lastTick(course), axisLabel: { color: colors.faint, formatter: (tick) => tick.toLocaleString("en"), hideOverlap: true }, axisLine: { lineStyle: { color: colors.rule } }, splitLine: { show: false }, axisPointer: { label: { show: false } } },
     yAxis: { type: "value", min: 0, max: Math.ceil(most / distance) * distance, interval: distance, axisLabel: { color: colors.faint, formatter: roundBytes }, splitLine: { lineStyle: { color: colors.rule } } },
     dataZoom: [
       { type: "slider", height: 22, bottom: 10, filterMode: "none", borderColor: colors.rule, fillerColor: "rgba(120, 140, 170, 0.2)", textStyle: { color: colors.faint }, labelFormatter: "", dataBackground: { lineStyle: { color: colors.faint }, areaStyle: { color: colors.rule } } },
@@ -54,7 +56,7 @@ function areaOf(column, course) {
 /** A series without a line of its own, for what is marked: the legend does not switch it off. */
 function marksOf(report, colors) {
   const { course } = report;
-  const isWide = (span) => span.last_tick - span.first_tick > 0.07 * course.ticks[course.ticks.length - 1];
+  const isWide = (span) => span.last_tick - span.first_tick > 0.07 * lastTick(course);
   return {
     name: "marks",
     type: "line",
@@ -87,11 +89,10 @@ function stepsOf(course, colors) {
   const first = new Map();
   for (const span of course.spans) if (!first.has(span.step)) first.set(span.step, span.first_tick);
   const every = Math.ceil(first.size / 12);
-  const last = course.ticks[course.ticks.length - 1];
   return [...first].map(([step, tick], at) => ({
     xAxis: tick,
     lineStyle: { color: colors.faint, width: 1, type: "dashed", opacity: at % every ? 0.25 : 0.8 },
-    label: { show: at % every === 0 && tick < 0.95 * last, formatter: `step ${step}`, position: "end", color: colors.faint, distance: 4, align: "left" },
+    label: { show: at % every === 0 && tick < 0.95 * lastTick(course), formatter: `step ${step}`, position: "end", color: colors.faint, distance: 4, align: "left" },
   }));
 }
 
