@@ -15,6 +15,7 @@ from peaksight.cli.completion import files
 from peaksight.cli.elsewhere import OURS, saved_run, simulate
 from peaksight.cli.formats import format_option, script_of
 from peaksight.cli.output import Output, quiet_option
+from peaksight.cli.pages import commits_page, comparison_page
 from peaksight.cli.publish import Answer, Destinations, destination_options, publish_answer
 from peaksight.cli.simulation_options import SimulationOptions, simulation_options
 from peaksight.errors import ScriptError, UsageError
@@ -104,16 +105,11 @@ def _heard(output: Output) -> Callable[[str], None]:
 
 
 def _publish_comparison(found: Comparison, to: Destinations, output: Output) -> None:
-    def page() -> str:
-        from peaksight.reporting.html import comparison_to_html
-
-        return comparison_to_html(found)
-
     render, to_json = partial(render_comparison, found), partial(comparison_to_json, found)
     answer = Answer(
         render=render,
         json=to_json,
-        page=page,
+        page=partial(comparison_page, found),
         annotations=partial(comparison_annotations, found),
         summary=lambda: plain_summary("peaksight compare", happened(found)),
         target=script_of(found.b.argv),
@@ -122,10 +118,5 @@ def _publish_comparison(found: Comparison, to: Destinations, output: Output) -> 
 
 
 def _publish_commits(found: CommitHistory, to: Destinations, output: Output) -> None:
-    def page() -> str:
-        from peaksight.reporting.html import commits_to_html
-
-        return commits_to_html(found)
-
     render, to_json = partial(render_commits, found), partial(comparison_to_json, found)
-    publish_answer(Answer(render=render, json=to_json, page=page), to, output)
+    publish_answer(Answer(render=render, json=to_json, page=partial(commits_page, found)), to, output)

@@ -15,7 +15,8 @@ from peaksight.cli.formats import format_option, script_of
 from peaksight.cli.from_capsule import from_capsule
 from peaksight.cli.kept_files import check_can_keep
 from peaksight.cli.output import Output, quiet_option
-from peaksight.cli.publish import FILE, Answer, Destinations, json_options, publish_answer, write_file
+from peaksight.cli.pages import fix_page
+from peaksight.cli.publish import FILE, Answer, Destinations, destination_options, publish_answer, write_file
 from peaksight.cli.script_words import script_command
 from peaksight.cli.searching import search
 from peaksight.cli.simulation_options import SimulationOptions, simulation_options
@@ -92,7 +93,7 @@ NO_LIMIT = 100.0
 @click.option("--certify", is_flag=True, help="Run SCRIPT with and without the plan that fits, as `verify --plan`.")
 @click.option("--with", "extra", default="", metavar="ARGS", help="Arguments for --certify, as for a smaller size.")
 @click.option("--report", type=FILE, metavar="FILE", help="Write what was found as a post-mortem in Markdown.")
-@json_options
+@destination_options
 @format_option
 @quiet_option
 @click.option("-m", "is_module", is_flag=True, help="SCRIPT is a module, as in `python -m`.")
@@ -180,7 +181,7 @@ def _publish(found: FixReport, report: Report, to: Destinations, output: Output)
     answer = Answer(
         render=partial(render_fix, found),
         json=partial(fix_to_json, found),
-        page=str,
+        page=partial(fix_page, found),
         annotations=partial(fix_annotations, found),
         summary=lambda: incident_to_markdown(found, report),
         target=script_of(found.argv),

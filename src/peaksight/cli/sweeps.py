@@ -11,6 +11,7 @@ import click
 from peaksight.cli.candidates import failed, simulated
 from peaksight.cli.formats import script_of
 from peaksight.cli.output import Output, Tried
+from peaksight.cli.pages import sweep_page
 from peaksight.cli.publish import Answer, Destinations, publish_answer
 from peaksight.cli.simulation_options import SimulationOptions
 from peaksight.errors import UsageError
@@ -122,7 +123,7 @@ def publish_sweep(found: SweepReport, to: Destinations, output: Output) -> None:
     answer = Answer(
         render=partial(render_sweep, found),
         json=partial(sweep_to_json, found),
-        page=str,
+        page=partial(sweep_page, found),
         annotations=partial(sweep_annotations, found),
         summary=lambda: plain_summary("peaksight fix", sweep_line(found)),
         target=script_of(found.argv),

@@ -3,6 +3,7 @@
 import shlex
 import tempfile
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ import click
 
 from peaksight.cli.certifying import STEPS, certify_commands
 from peaksight.cli.completion import files
-from peaksight.cli.output import STDOUT, Output, quiet_option
+from peaksight.cli.output import Output, quiet_option
+from peaksight.cli.pages import certificate_page
 from peaksight.cli.plans import plan_option, under_plan
-from peaksight.cli.publish import Destinations, json_options, write_file
+from peaksight.cli.publish import Answer, Destinations, destination_options, publish_answer
 from peaksight.cli.revisions import command_against
 from peaksight.cli.script_words import script_command
 from peaksight.errors import UsageError
@@ -46,7 +48,7 @@ _SAME, _NOT_THE_SAME = 0, 1
     metavar="SECONDS",
     help="How long each run may take before it is ended, without an answer.",
 )
-@json_options
+@destination_options
 @quiet_option
 @click.option("-m", "is_module", is_flag=True, help="SCRIPT is a module, as in `python -m`.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, shell_complete=files, metavar="SCRIPT [ARGS]...")
@@ -88,10 +90,9 @@ def verify(
 
 
 def _publish(certificate: Certificate, to: Destinations, output: Output) -> None:
-    text = certificate_to_json(certificate)
-    if to.json == STDOUT:
-        output.print(text)
-        return
-    output.draw(lambda console: render_certificate(certificate, console))
-    if to.json:
-        write_file(to.json, lambda path: path.write_text(text, encoding="utf-8"), output)
+    answer = Answer(
+        render=partial(render_certificate, certificate),
+        json=partial(certificate_to_json, certificate),
+        page=partial(certificate_page, certificate),
+    )
+    publish_answer(answer, to, output)

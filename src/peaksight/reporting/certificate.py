@@ -22,14 +22,18 @@ _VERDICTS = {
 
 def render_certificate(certificate: Certificate, console: Console) -> None:
     """Print `certificate` on `console`; the verdict comes first."""
-    words, style = _VERDICTS[certificate.verdict]
-    print_sentence(console, words + _worst_words(certificate), style)
+    print_sentence(console, verdict_words(certificate), _VERDICTS[certificate.verdict][1])
     for title, body in _sections(certificate):
         console.print()
         console.print(Text(title, style="bold"))
         console.print(body, width=min(console.width, MAX_WIDTH))
     console.print()
     print_sentence(console, _footer(certificate), "dim")
+
+
+def verdict_words(certificate: Certificate) -> str:
+    """The verdict in one sentence, with the worst tensor."""
+    return _VERDICTS[certificate.verdict][0] + _worst_words(certificate)
 
 
 def _worst_words(certificate: Certificate) -> str:
@@ -61,24 +65,33 @@ def _sections(certificate: Certificate) -> Iterator[tuple[str, RenderableType]]:
 
 def _compared(certificate: Certificate) -> Table:
     table = _table(2)
-    ranks = f" of {certificate.ranks} ranks" if certificate.ranks > 1 else ""
-    table.add_row("optimizer steps", f"{certificate.steps}{ranks}")
-    table.add_row("weights", certificate.weights)
-    table.add_row("batches", certificate.batches)
-    if certificate.loss:
-        table.add_row(
-            "loss", f"{certificate.loss.original} and {certificate.loss.changed} in step {certificate.loss.step}"
-        )
-    table.add_row("original, repeated", relative(certificate.noise_floor))
-    table.add_row("float64", certificate.reference)
-    smallest = certificate.smallest_caught
-    table.add_row("smallest error caught", "none" if smallest is None else f"{smallest:.1e} of a block's gradient")
+    for name, words in compared(certificate):
+        table.add_row(name, words)
     return table
+
+
+def compared(certificate: Certificate) -> Iterator[tuple[str, str]]:
+    """What was compared, and how closely: names and words."""
+    ranks = f" of {certificate.ranks} ranks" if certificate.ranks > 1 else ""
+    yield "optimizer steps", f"{certificate.steps}{ranks}"
+    yield "weights", certificate.weights
+    yield "batches", certificate.batches
+    if loss := certificate.loss:
+        yield "loss", f"{loss.original} and {loss.changed} in step {loss.step}"
+    yield "original, repeated", relative(certificate.noise_floor)
+    yield "float64", certificate.reference
+    smallest = certificate.smallest_caught
+    yield "smallest error caught", "none" if smallest is None else f"{smallest:.1e} of a block's gradient"
+
+
+def blocks_by_size(certificate: Certificate) -> list[BlockDifference]:
+    """The blocks, that with the largest difference first."""
+    return sorted(certificate.blocks, key=_size, reverse=True)
 
 
 def _blocks(certificate: Certificate) -> Table:
     table = _table(3, header=("block", "difference", "smallest error caught"))
-    rows = sorted(certificate.blocks, key=_size, reverse=True)
+    rows = blocks_by_size(certificate)
     for block in rows[:NUM_BLOCKS]:
         caught = "none" if block.smallest_caught is None else f"{block.smallest_caught:.1e}"
         table.add_row(block.block, relative(block.relative), caught)
@@ -100,8 +113,12 @@ def _invariants(certificate: Certificate) -> Table:
 
 
 def _mechanisms(certificate: Certificate, *, exercised: bool) -> RenderableType:
-    names = [_mechanism(each) for each in certificate.mechanisms if each.exercised is exercised]
-    return Padding(Text(", ".join(names) or "nothing"), (0, 0, 0, 1))
+    return Padding(Text(", ".join(mechanism_words(certificate, exercised=exercised))), (0, 0, 0, 1))
+
+
+def mechanism_words(certificate: Certificate, *, exercised: bool) -> list[str]:
+    """The mechanisms that were exercised, or were not; `nothing` where there are none."""
+    return [_mechanism(each) for each in certificate.mechanisms if each.exercised is exercised] or ["nothing"]
 
 
 def _mechanism(mechanism: Mechanism) -> str:

@@ -8,7 +8,7 @@ from importlib.resources import files
 
 from peaksight.reporting.pages.palette import palette_css
 
-STYLES = ("base.css", "parts.css", "charts.css", "print.css")
+STYLES = ("base.css", "parts.css", "charts.css", "commands.css", "print.css")
 # In the order in which they are joined: what a file uses at its top level comes before it.
 FRAME = ("dom.js", "format.js", "data.js", "theme.js")
 REPORT = (
@@ -17,6 +17,13 @@ REPORT = (
     *("tree.js", "treemap_option.js", "treemap.js", "search.js", "findings.js"),
     "report.js",
 )
+# What draws bars and lines of bytes; the page's own script comes last.
+BARS = (*FRAME, "timeline_option.js", "bars.js")
+FIX = (*BARS, "fix.js")
+SWEEP = (*BARS, "sweep.js")
+COMPARISON = (*BARS, "comparison.js")
+COMMITS = (*BARS, "commits.js")
+CERTIFICATE = (*FRAME, "plain.js")
 
 
 @cache

@@ -54,11 +54,17 @@ def _environment() -> Environment:
         "bytes": format_bytes,
         "breakable": breakable,
         "difference": format_difference,
+        "seconds": format_seconds,
         "percent": lambda share: f"{100 * share:.1f} %",
         "words": words_of,
     }
     environment.globals |= {"rows": rows, "sentences": sentences, "version": __version__}
     return environment
+
+
+def format_seconds(seconds: float) -> str:
+    """`72.9 ms`, `3.25 s`."""
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{1000 * seconds:.3g} ms"
 
 
 def breakable(name: str) -> Markup:

@@ -1,0 +1,41 @@
+"""Web pages of answers, whose libraries are imported when one is asked for, for few answers are pages."""
+
+from peaksight.records import CommitHistory, Comparison
+from peaksight.records.certificate import Certificate
+from peaksight.records.proposals import FixReport
+from peaksight.records.sweep import SweepReport
+
+
+def fix_page(found: FixReport) -> str:
+    """Of the plans that `fix` found."""
+    from peaksight.reporting.pages.fix_page import fix_to_html
+
+    return fix_to_html(found)
+
+
+def sweep_page(found: SweepReport) -> str:
+    """Of a run at several values."""
+    from peaksight.reporting.pages.fix_page import sweep_to_html
+
+    return sweep_to_html(found)
+
+
+def comparison_page(found: Comparison) -> str:
+    """Of two runs beside each other."""
+    from peaksight.reporting.pages.comparison_page import comparison_to_html
+
+    return comparison_to_html(found)
+
+
+def commits_page(found: CommitHistory) -> str:
+    """Of the peaks of commits."""
+    from peaksight.reporting.pages.comparison_page import commits_to_html
+
+    return commits_to_html(found)
+
+
+def certificate_page(certificate: Certificate) -> str:
+    """Of a certificate."""
+    from peaksight.reporting.pages.certificate_page import certificate_to_html
+
+    return certificate_to_html(certificate)

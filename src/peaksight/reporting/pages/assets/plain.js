@@ -1,0 +1,3 @@
+// A page that draws nothing.
+
+startPage(() => undefined);
