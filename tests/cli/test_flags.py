@@ -8,11 +8,11 @@ FLAGS = {
     "run": "--gpu --gpus --memory --reserved-by-others --ranks --rank --torch --steps --worst-batch --plan --save"
     " --json --html --force --all --format -o --output -q --quiet -m",
     "fix": "--gpu --gpus --memory --reserved-by-others --ranks --rank --torch --steps --worst-batch --class --head-room"
-    " --candidates --vary --sweep --max-batch --cheapest --apply --from --write --certify --with --report --json"
+    " --candidates --vary --sweep --max-batch --cheapest --apply --from --write --certify --with --report --json --html"
     " --force --format -q --quiet -m",
     "compare": "--gpu --gpus --memory --reserved-by-others --ranks --rank --torch --steps --worst-batch --each-commit "
     "-m --json --html --force --format -q --quiet",
-    "verify": "--against --plan --with --steps --timeout --json --force -q --quiet -m",
+    "verify": "--against --plan --with --steps --timeout --json --html --force -q --quiet -m",
     "read": "--json --html --force -q --quiet",
     "report": "--json --html --force --all --format -o --output -q --quiet",
     "explain": "--markdown",

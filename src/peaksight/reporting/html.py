@@ -1,4 +1,4 @@
-"""Recordings and comparisons as web pages: one file, no script, nothing fetched."""
+"""Recordings as web pages: one file, no script, nothing fetched."""
 
 import re
 from functools import cache
@@ -7,9 +7,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from peaksight import __version__
-from peaksight.records import CommitHistory, Comparison
 from peaksight.records.recording import RecordingReport
-from peaksight.reporting import comparison_sentences, differences, recording_sentences, rows, sentences
+from peaksight.reporting import recording_sentences, rows, sentences
 from peaksight.reporting.chart import timeline_chart
 from peaksight.units import format_bytes, format_difference
 
@@ -21,18 +20,6 @@ def recording_to_html(report: RecordingReport) -> str:
     return page.render(
         report=report, chart=chart, rows=rows, sentences=sentences, words=recording_sentences, version=__version__
     )
-
-
-def comparison_to_html(comparison: Comparison) -> str:
-    """The same for two runs beside each other."""
-    page = _environment().get_template("comparison.html")
-    return page.render(comparison=comparison, rows=differences, words=comparison_sentences, version=__version__)
-
-
-def commits_to_html(history: CommitHistory) -> str:
-    """The same for the peaks of commits."""
-    page = _environment().get_template("commits.html")
-    return page.render(history=history, words=comparison_sentences, version=__version__)
 
 
 @cache

@@ -1,0 +1,109 @@
+"""The pages of commands but `run`: each with the JSON of the command and the numbers that are derived from it."""
+
+import importlib.util
+from pathlib import Path
+
+from peaksight.records.certificate import BlockDifference, Certificate, Invariant, LossDifference, Mechanism, Worst
+from peaksight.records.proposals import Tried
+from peaksight.records.sweep import SweepReport, SweptValue
+from peaksight.reporting import differences
+from peaksight.reporting.json import certificate_to_json, comparison_to_json, fix_to_json, sweep_to_json
+from peaksight.reporting.pages.certificate_page import certificate_to_html
+from peaksight.reporting.pages.comparison_page import commits_to_html, comparison_to_html
+from peaksight.reporting.pages.fix_page import fix_to_html, sweep_to_html
+from peaksight.units import GIB
+
+
+def _of_tests(name):
+    """A module of tests/unit/reporting, of which the records are used here too."""
+    path = Path(__file__).parent / "unit" / "reporting" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+found = _of_tests("test_incident").found
+larger_batch, five_commits = (getattr(_of_tests("test_comparison"), name) for name in ("larger_batch", "five_commits"))
+
+
+def certificate_of(**about):
+    """Two runs that are the same up to rounding."""
+    facts = {
+        "schema": "peaksight.certificate/1",
+        "original": ("train.py",),
+        "changed": ("train.py", "--fused"),
+        "verdict": "rounding",
+        "noise": "",
+        "reasons": ("rounding explains what the gradient of 2.bias differs by",),
+        "notes": (),
+        "worst": Worst(
+            kind="gradient", name="2.bias", block="2", step=1, rank=0, relative=1e-7, tolerance=1e-6, excess=0.1
+        ),
+        "loss": LossDifference(step=2, original=0.5, changed=0.25),
+        "blocks": (BlockDifference(block="2", relative=1e-7, smallest_caught=1e-5),),
+        "smallest_caught": 1e-5,
+        "noise_floor": 0.0,
+        "invariants": (Invariant(name="samples", original="8", changed="4", same=False, step=1),),
+        "mechanisms": (Mechanism(name="dropout active", original=False, changed=False),),
+        "steps": 2,
+        "ranks": 1,
+        "weights": "the same by their seeds",
+        "batches": "the same samples in every step",
+        "reference": "none",
+        "device": "cpu",
+        "torch": "2.14.1",
+        "seconds": 3.0,
+    }
+    verdict = about.get("verdict", "rounding")
+    return Certificate(**(facts | about | {"same": verdict in ("bitwise", "rounding")}))
+
+
+CERTIFICATE = certificate_of()
+
+
+def sweep():
+    """Two batches, of which one fits."""
+    rows = tuple(
+        SweptValue(
+            value=value,
+            gpu="t4",
+            limit_bytes=24 * GIB,
+            tried=Tried(candidate=tried.candidate, outcome=tried.outcome, fits=fits, verdict=verdict),
+        )
+        for value, tried, fits, verdict in (("8", found().best, True, ""), ("16", found().original, False, "too large"))
+    )
+    return SweepReport(argv=("train.py",), asked="sweep", flag="--batch", rows=rows, best=rows[0], seconds=2.0)
+
+
+def _of_plans(report):
+    """Head room, and what a plan is too large by."""
+    everything = (report.original, *report.tried, *report.runners_up, *report.next_plans)
+    sizes = {each.outcome.reserved_bytes for each in everything}
+    return {limit - size for limit in (report.usable_bytes, report.limit_bytes) for size in sizes}
+
+
+def _of_comparison(comparison):
+    """Differences, and sums of rows that are shown as one."""
+    rows = [
+        *differences.peak_rows(comparison),
+        *differences.phase_rows(comparison),
+        *differences.cause_rows(comparison),
+    ]
+    for table in differences.tables(comparison):
+        rows += [*table.rows, *filter(None, (table.others, table.total))]
+    return {size for row in rows for size in (row.a_bytes, row.b_bytes, row.difference_bytes) if size is not None}
+
+
+def _pages():
+    plans, comparison, commits, certified = found(), larger_batch(), five_commits(), certificate_of()
+    yield "fix", (fix_to_html(plans), fix_to_json(plans), _of_plans(plans))
+    certified_plans = found(certificate=certified)
+    yield "certified", (fix_to_html(certified_plans), fix_to_json(certified_plans), _of_plans(certified_plans))
+    yield "sweep", (sweep_to_html(sweep()), sweep_to_json(sweep()), ())
+    yield "compare", (comparison_to_html(comparison), comparison_to_json(comparison), _of_comparison(comparison))
+    yield "commits", (commits_to_html(commits), comparison_to_json(commits), ())
+    yield "verify", (certificate_to_html(certified), certificate_to_json(certified), ())
+
+
+PAGES = dict(_pages())
