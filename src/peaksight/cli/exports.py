@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from peaksight.cli.formats import FORMATS, TEXT
+from peaksight.cli.formats import FORMATS, TEXT, located, script_of
 from peaksight.cli.output import STDOUT
 from peaksight.errors import UsageError
 from peaksight.gpus import Room
@@ -56,12 +56,23 @@ def _perfetto(run: Run) -> bytes:
     return report_to_perfetto(run.report)
 
 
+def _sarif(run: Run) -> bytes:
+    from peaksight.diagnosis.catalog import finds_of, text_of, title_of
+    from peaksight.reporting.exports.sarif import RuleText, report_to_sarif
+
+    found = {finding.rule for finding in run.report.findings or ()}
+    rules = {slug: RuleText(title=title_of(slug), finds=finds_of(slug), markdown=text_of(slug)) for slug in found}
+    line_texts = {line.at: line.text for capture in run.captures for line in capture.source_lines}
+    return report_to_sarif(run.report, rules, located(script_of(run.report.argv)), line_texts)
+
+
 # Each makes the whole file; its modules are imported when it is asked for.
 EXPORTS: dict[str, Callable[[Run], bytes]] = {
     MARKDOWN: _markdown,
     MEMORY_VIZ: _memory_viz,
     "speedscope": _speedscope,
     "perfetto": _perfetto,
+    "sarif": _sarif,
 }
 # What is text for a person goes to stdout where no --output is given.
 PRINTED = frozenset({MARKDOWN})

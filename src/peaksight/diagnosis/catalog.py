@@ -50,6 +50,12 @@ def title_of(slug: str) -> str:
     return text_of(slug).splitlines()[0].removeprefix("# ")
 
 
+def finds_of(slug: str) -> str:
+    """What the rule finds: the first section of its text, in one line."""
+    section = text_of(slug).partition("## What it finds\n")[2].partition("\n#")[0]
+    return " ".join(section.split())
+
+
 _HEAD = """# Rules
 
 What `peaksight run` may name under *Why*, as `peaksight explain RULE` prints it. This page is the output of

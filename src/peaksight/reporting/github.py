@@ -22,7 +22,7 @@ def report_annotations(report: Report, locate: Locate) -> Iterator[str]:
     at = report.oom.at if report.oom else report.peak.at
     yield _annotation(_LEVELS[report.fits], "peaksight", verdict(report), locate(at))
     for finding in why.shown_findings(report)[:NUM_WARNINGS]:
-        advice = "".join(f" {fix.text}." for fix in finding.fixes[:1])
+        advice = "".join(f" {why.sentence(fix.text)}" for fix in finding.fixes[:1])
         text = f"{finding.title} ({why.size_of(finding)}).{advice}"
         yield _annotation("warning", f"peaksight: {finding.rule}", text, locate(finding.at))
 

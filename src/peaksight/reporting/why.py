@@ -58,6 +58,11 @@ def saving_of(fix: Fix) -> str:
     return f"-{format_bytes(fix.saves_bytes or 0)}"
 
 
+def sentence(words: str) -> str:
+    """`words` with the full stop that they may have."""
+    return words if words.endswith((".", "!", "?")) else f"{words}."
+
+
 def outcome_of(examined: Examined) -> str:
     """`no`, or `cannot tell`."""
     return _OUTCOMES[examined.outcome]
