@@ -15,6 +15,7 @@ OF_THE_TRANSLATOR = (
     "--variant note --checkpointing --scale small --warmup 0 --decode-after 0 --decode-every 1 --steps 2"
 )
 RUNS = {
+    "dcal_vit": ("--variant", "before", "--depth", "4", "--steps", "2"),
     "eeg_bimamba": ("--variant", "note", "--scale", "small", "--steps", "2"),
     "llm_translator": tuple(OF_THE_TRANSLATOR.split()),
     "flan_t5_xl": ("--variant", "before", "--layers", "2", "--batch", "2", "--accumulation", "2", "--steps", "2"),

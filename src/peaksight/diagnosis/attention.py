@@ -38,9 +38,9 @@ def attention_calls(evidence: Evidence) -> Iterator[AttentionCall]:
 
 def blocks_of(evidence: Evidence, calls: Sequence[AttentionCall]) -> set[Allocation]:
     """What a fused kernel would not make of `calls`: scores, probabilities, dropout masks, and their gradients."""
-    places = {_place_of(call.probabilities) for call in calls}
+    places = {place_of(call.probabilities) for call in calls}
     backward = (a for a in evidence.capture.allocations if a.phase is Phase.BACKWARD and not a.grad_enabled)
-    gradients = {a for a in backward if _place_of(a) in places or _is_workspace_of(a, places)}
+    gradients = {a for a in backward if place_of(a) in places or _is_workspace_of(a, places)}
     return gradients.union(*(call.scores for call in calls))
 
 
@@ -78,7 +78,8 @@ def _looks(allocation: Allocation) -> tuple[tuple[int, ...], int]:
     return shape.sizes[-2:], shape.numel
 
 
-def _place_of(allocation: Allocation) -> _Place:
+def place_of(allocation: Allocation) -> _Place:
+    """The module and the sizes of scores, which a call that runs again has too."""
     return allocation.module, *_looks(allocation)
 
 

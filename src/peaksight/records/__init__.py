@@ -46,6 +46,7 @@ from peaksight.records.facts import (
     SettingFact,
     StatementFact,
     TermFact,
+    WeightsFact,
 )
 from peaksight.records.findings import Basis, Effect, Examined, Finding, Fix, Outcome
 from peaksight.records.phases import Phase
@@ -166,4 +167,5 @@ __all__ = [
     "TermFact",
     "ToldBy",
     "Versions",
+    "WeightsFact",
 ]

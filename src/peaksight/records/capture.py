@@ -18,6 +18,7 @@ from peaksight.records.facts import (
     SettingFact,
     StatementFact,
     TermFact,
+    WeightsFact,
 )
 from peaksight.records.jax_program import JaxProgram, ProgramCall
 from peaksight.records.phases import Phase
@@ -309,6 +310,7 @@ class Capture:
     optimizers: tuple[OptimizerFact, ...] = ()
     batches: tuple[BatchFact, ...] = ()
     labels: tuple[LabelFact, ...] = ()
+    weights: tuple[WeightsFact, ...] = ()
     checkpoints: tuple[CheckpointFact, ...] = ()
     checkpoint_flags: tuple[CheckpointFlagFact, ...] = ()
     settings: tuple[SettingFact, ...] = ()

@@ -161,6 +161,20 @@ class LabelFact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WeightsFact:
+    """Who reads what a softmax over the last of three dimensions or more gave, in a forward pass, born at `born`.
+
+    `callers` are the person's lines up the stack, the innermost first: `model.py:9 < train.py:30`. `read_share` is
+    which part of it something read beside a batched product, 0.0 if nothing did, `reader` the line of the largest part.
+    """
+
+    born: int
+    callers: str
+    read_share: float
+    reader: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointFact:
     """A call of torch.utils.checkpoint, in the step `step`.
 

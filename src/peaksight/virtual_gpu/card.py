@@ -203,6 +203,7 @@ class VirtualGpu:
             self._hidden.take(card, call, self.loop.phase is Phase.BACKWARD, note_results)
         else:
             self._note_results(func, args, out)
+        self.witness.ran(func, args, out)
 
     def _note_results(self, func: Any, args: tuple[Any, ...], out: Any) -> None:
         if may_allocate(func):
@@ -223,6 +224,7 @@ class VirtualGpu:
     def leaves(self, tensor: torch.Tensor) -> None:
         """The host has waited for what `tensor` holds."""
         self.stopwatch.left_card(card_of(tensor) or 0, tensor.numel() * tensor.itemsize)
+        self.witness.weights.reaches(tensor)
 
     def lacks(self, device: torch.device) -> None:
         """The script asks for another card than the first: raises what the runtime says where it is not there."""

@@ -141,6 +141,7 @@ def _capture(
         optimizers=gpu.witness.optimizers.facts,
         batches=tuple(gpu.witness.batches.facts[ledger.device]),
         labels=tuple(gpu.witness.labels.facts[ledger.device]),
+        weights=gpu.witness.weights.facts_on(ledger.device),
         checkpoints=gpu.witness.checkpoints.facts_on(ledger.device),
         checkpoint_flags=gpu.witness.checkpoint_flags.facts,
         settings=gpu.witness.settings.facts,

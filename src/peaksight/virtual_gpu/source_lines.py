@@ -91,6 +91,17 @@ class SourceLines:
         """The lines that are running; costs a walk up the Python stack."""
         return self._above(sys._getframe(1))
 
+    def callers(self, num_lines: int) -> list[str]:
+        """The person's lines that are running, the innermost first and at most `num_lines`."""
+        found: list[str] = []
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and len(found) < num_lines:
+            file = self._files[frame.f_code.co_filename]
+            if file is not None and file.is_own:
+                found.append(_place(file.name, frame.f_lineno))
+            frame = frame.f_back
+        return found
+
     def calling_backward(self) -> str:
         """The line that called the backward pass that runs now, the outermost one; empty where none does."""
         engine = None

@@ -24,14 +24,21 @@ y = F.scaled_dot_product_attention(q, k, v, dropout_p=p)  # none of them
   The same up to rounding; with dropout other draws. Its flash kernel takes no mask, its
   memory-efficient one takes masks and biases. If it is called already, both are off or refuse the
   inputs, and its math kernel ran.
-- Where the probabilities themselves are needed, compute those of the one layer that needs them.
+- Where the probabilities themselves are needed, compute those of the one layer that needs them. In a
+  simulated run the evidence says, for each way through the script, whether anything but the product with
+  the values reads them: computes something of them and of other tensors, takes them to the host, or
+  starts a backward pass at them. Where nothing does, that stream can be fused though others cannot.
 
 ## Known misses
 Attention as products of two plain matrices without a batch, and kernels that are not PyTorch's.
-What a fused kernel keeps instead, one float32 a row, is left out of the estimate.
+What a fused kernel keeps instead, one float32 a row, is left out of the estimate. Weights that are
+kept for what follows the training loop count as unread.
 """
 
+from collections.abc import Iterator
+
 from peaksight.diagnosis.attention import DROPOUT, AttentionCall, attention_calls, blocks_of
+from peaksight.diagnosis.attention_readers import Stream, fix_text, in_words, streams, unread_blocks
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
 from peaksight.diagnosis.rule import NATURAL_SHARE, NOTABLE_SHARE, Answer, Refuted, Rule
 from peaksight.records import Allocation, Basis, Effect, Finding, Fix
@@ -48,25 +55,44 @@ def examine(evidence: Evidence) -> Answer:
     if saved < NOTABLE_SHARE * evidence.peak_bytes:
         return Refuted(f"without the scores of attention the peak falls by {format_bytes(saved)} only")
     held = [allocation for allocation in evidence.live if allocation in blocks]
-    has_dropout = any(allocation.op in DROPOUT for allocation in blocks)
+    found = streams(evidence, calls)
     return [
         Finding(
             rule=RULE.slug,
             title=f"Attention scores are written out: {format_bytes(total_bytes(held))} of them at the peak",
             bytes=saved,
-            evidence=(*largest_lines(held), *_parts(held, calls)),
+            evidence=(*largest_lines(held), *_parts(held, calls), *in_words(found)),
             fixes=(
                 Fix(
                     kind="fused-attention",
                     text="torch.nn.functional.scaled_dot_product_attention (transformers: attn_implementation='sdpa').",
-                    effect=Effect.NOISE if has_dropout else Effect.ROUNDING,
+                    effect=_effect(blocks),
                     saves_bytes=saved,
                 ),
+                *_where_unread(evidence, calls, found),
             ),
             basis=Basis.PATTERN,
             at=main_line(held),
         )
     ]
+
+
+def _where_unread(evidence: Evidence, calls: tuple[AttentionCall, ...], found: tuple[Stream, ...]) -> Iterator[Fix]:
+    """The fix for some of several streams: the weights of the others are read."""
+    blocks = unread_blocks(evidence, calls, found)
+    if blocks and any(stream.read_share for stream in found):
+        saved = evidence.saved_without(blocks)
+        yield Fix(
+            kind="fused-attention",
+            text=fix_text(found, saved),
+            effect=_effect(blocks),
+            saves_bytes=saved,
+        )
+
+
+def _effect(blocks: set[Allocation]) -> Effect:
+    """A fused kernel draws other dropout masks."""
+    return Effect.NOISE if any(allocation.op in DROPOUT for allocation in blocks) else Effect.ROUNDING
 
 
 def _parts(held: list[Allocation], calls: tuple[AttentionCall, ...]) -> tuple[str, ...]:

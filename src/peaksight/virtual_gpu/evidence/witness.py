@@ -25,6 +25,7 @@ from peaksight.virtual_gpu.evidence.names import Named, named_tensors
 from peaksight.virtual_gpu.evidence.optimizers_seen import OptimizersSeen
 from peaksight.virtual_gpu.evidence.passes_seen import PassesSeen
 from peaksight.virtual_gpu.evidence.statements import statement_facts
+from peaksight.virtual_gpu.evidence.weights_seen import WeightsSeen
 from peaksight.virtual_gpu.memory.births import Birth
 from peaksight.virtual_gpu.memory.devices import Devices
 from peaksight.virtual_gpu.source_lines import SourceLines
@@ -49,6 +50,7 @@ class Witness:
         self.optimizers = OptimizersSeen()
         self.batches = BatchesSeen(devices, loop, lines)
         self.labels = LabelsSeen()
+        self.weights = WeightsSeen(devices, loop, lines)
         self.checkpoints = CheckpointsSeen(devices, loop, lines)
         self.checkpoint_flags = CheckpointFlags(self.modules)
         self.passes = PassesSeen(devices, loop, lines)
@@ -82,6 +84,7 @@ class Witness:
         """The engine is called for `roots`: tensors, or edges."""
         asked = {"retains_graph": retains_graph, "creates_graph": creates_graph}
         self._try(lambda: self._graphs.pass_begins(roots))
+        self._try(lambda: self.weights.reaches(roots))
         self._try(lambda: self.passes.backward_begins(roots, birth_of=self._birth_of, **asked))
         self._look("backward", sys._getframe(1))
 
@@ -94,6 +97,7 @@ class Witness:
         """Every optimizer has stepped."""
         self._try(lambda: self.checkpoint_flags.step_ends(self.checkpoints.modules_called(self._loop.step)))
         self._try(self.modules.step_ends)
+        self._try(self.weights.step_ends)
         self._try(self.freezing.step_ends)
         self._look("step", sys._getframe(1))
 
@@ -109,6 +113,11 @@ class Witness:
     def labels_read(self, card: int, birth: Birth, args: tuple[Any, ...]) -> None:
         """A loss with these arguments read its labels, and made the block of `birth`."""
         self._try(lambda: self.labels.read(card, birth, args))
+
+    def ran(self, func: Any, args: tuple[Any, ...], out: Any) -> None:
+        """An operator ran on a card."""
+        if self.weights.follows(func):
+            self._try(lambda: self.weights.ran(func, args, out))
 
     def module_called(self, module: nn.Module, inputs: Any, *, is_root: bool) -> None:
         """`module` is called with `inputs`, from outside of any other if `is_root`."""

@@ -1,8 +1,10 @@
 """Scores of attention at the peak, and softmaxes that are none."""
 
+from dataclasses import replace
+
 from peaksight.diagnosis.evidence import Evidence
 from peaksight.diagnosis.rules.materialised_attention import RULE
-from peaksight.records import Effect, Outcome, Phase
+from peaksight.records import Effect, Outcome, Phase, WeightsFact
 from peaksight.units import MIB
 from tests.helpers import allocation_of, capture_of, step_of
 
@@ -56,6 +58,31 @@ def test_small_scores_are_refuted_with_their_bytes():
     capture = capture_of(allocation_of(900 * MIB, born=0), *_attention())
 
     assert RULE.look(Evidence(capture)).why == "without the scores of attention the peak falls by 5.00 MiB only"
+
+
+def test_streams_are_told_by_who_reads_their_weights():
+    """Of two ways through one line, what something reads of the one does not keep the other from being fused."""
+    facts = (
+        WeightsFact(born=2, callers="model.py:7 < model.py:20", read_share=0.0),
+        WeightsFact(born=102, callers="model.py:7 < model.py:21", read_share=0.5, reader="model.py:30"),
+    )
+    both = (*_attention(), *(replace(a, born=a.born + 100, died=a.died and a.died + 100) for a in _attention()))
+    capture = replace(capture_of(*both, steps=[step_of(1, 1, 140, backward_began=[12, 112])]), weights=facts)
+    (finding,) = RULE.look(Evidence(capture))
+
+    assert "nobody reads the weights (float32[2, 4, 64, 64]) of the calls from model.py:20" in finding.evidence[-2]
+    assert "50 % of the weights" in finding.evidence[-1]
+    assert finding.evidence[-1].endswith("of the calls from model.py:21 are read, at model.py:30")
+    assert "model.py:20" in finding.fixes[1].text
+    assert "model.py:21" not in finding.fixes[1].text
+
+
+def test_without_knowing_who_reads_nothing_is_said_of_it():
+    """As in the record of a real run."""
+    (finding,) = RULE.look(Evidence(capture_of(*_attention(), steps=[step_of(1, 1, 40, backward_began=[12])])))
+
+    assert len(finding.fixes) == 1
+    assert "read" not in " ".join(finding.evidence)
 
 
 def _attention():
