@@ -115,3 +115,21 @@ def test_plain_tensors_that_are_trained(virtual_gpu):
     assert 4 * FLOATS == by_role(virtual_gpu, Role.PARAMETER)
     assert 4 * FLOATS == by_role(virtual_gpu, Role.GRADIENT)
     assert 2 * 4 * FLOATS == by_role(virtual_gpu, Role.OPTIMIZER_STATE)
+
+
+def test_buffers_are_of_their_modules(virtual_gpu):
+    """A part that was on the card before the whole was made is named by it; of two that share one, the first is."""
+    part = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8))
+    for each in part:
+        each.register_buffer("mask", torch.ones(FLOATS, device="cuda"))
+    part[1].mask = part[0].mask
+    with births_on(virtual_gpu) as births:
+        part.cuda()
+    early = {birth.module for birth in births if birth.role is Role.BUFFER}
+    nn.Sequential(part, nn.Linear(8, 8)).cuda()
+    modules = sorted(
+        (birth.module, birth.requested_bytes) for birth in virtual_gpu.ledger.births if birth.role is Role.BUFFER
+    )
+
+    assert early == {"Sequential.1"}
+    assert modules == [("Sequential.0.0", 4 * FLOATS)] + [("Sequential.0.1", size) for size in (8, 32, 32)]

@@ -106,10 +106,11 @@ class Ledger:
     def mark(self, storage: Any, role: Role, module: str = "") -> None:
         """Say what `storage` is for, and whose it is where `module` says so.
 
-        The first word stays, but what a module holds counts more than where it came from.
+        The first word stays, but what a module holds counts more than where it came from, and whose it is may be told
+        better once more of the model is known.
         """
         birth = self.of_storage(storage)
-        if birth is not None and (birth.role in (Role.UNMARKED, Role.INPUT) or role is Role.PARAMETER):
+        if birth is not None and (birth.role in (Role.UNMARKED, Role.INPUT, role) or role is Role.PARAMETER):
             birth.role = role
             birth.module = module or birth.module
 
