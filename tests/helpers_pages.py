@@ -57,3 +57,12 @@ def _failed():
     about = {"source": "train.py:20", "message": "CUDA out of memory. Tried to allocate 1.37 GiB."}
     over = failure_of(1400 * MIB, tick=21, allocated_bytes=taken, reserved_bytes=taken, **about)
     return capture_of(*params, *held, failures=(over,), fatal=0, finished="failed", script_exit=1)
+
+
+def numbers_in(value):
+    """All integers anywhere in a value of JSON."""
+    if isinstance(value, dict | list):
+        return {
+            number for part in (value.values() if isinstance(value, dict) else value) for number in numbers_in(part)
+        }
+    return {value} if isinstance(value, int) else set()

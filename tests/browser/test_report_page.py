@@ -9,7 +9,7 @@ import pytest
 
 from helpers import holder_of, report_of
 from helpers_browser import click, data_of, requests_of, text_of, violations_of, wait
-from helpers_pages import NUM_LAYERS, report_of_training
+from helpers_pages import ACTIVATION, NUM_LAYERS, numbers_in, report_of_training
 from peaksight.records import Category
 from peaksight.reporting.json import report_to_json
 from peaksight.reporting.pages.report_page import report_to_html
@@ -23,7 +23,7 @@ VIEWS = ("module", "line", "category", "op")
 
 def hostile_report():
     """A report in which names are HTML."""
-    holder = holder_of(GIB, Category.INPUT, module=HOSTILE, source=f"{HOSTILE}.py:1", op=HOSTILE)
+    holder = holder_of(GIB, Category.INPUT, module=HOSTILE, source=f"{HOSTILE}.py:1", op=HOSTILE, tensor=HOSTILE)
     return report_of(holder, argv=(HOSTILE,), peak=replace(FITS.peak, at=HOSTILE))
 
 
@@ -56,15 +56,6 @@ const slider = document.getElementById("moment");
 slider.value = arguments[0];
 slider.dispatchEvent(new Event("input"));
 """
-
-
-def numbers_in(value):
-    """All integers anywhere in a value of JSON."""
-    if isinstance(value, dict | list):
-        return {
-            number for part in (value.values() if isinstance(value, dict) else value) for number in numbers_in(part)
-        }
-    return {value} if isinstance(value, int) else set()
 
 
 def sums_of(holders):
@@ -107,8 +98,8 @@ def test_search_lists_what_matches_and_its_total(browse):
     """By any word of a row; Escape ends it."""
     page = browse(report_to_html(FAILS))
     field = page.find_element("id", "search")
-    field.send_keys("layers.3 aten::gelu")
-    matches = [h for h in FAILS.live_at_peak if h.op == "aten::gelu" and "layers.3" in h.module]
+    field.send_keys(f"layers.3 {ACTIVATION}")
+    matches = [h for h in FAILS.live_at_peak if h.tensor == ACTIVATION and "layers.3" in h.module]
 
     assert matches
     assert f": {format_bytes(sum(h.bytes for h in matches))} in {len(matches)} row" in text_of(page, "#matches")

@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -9,6 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 from helpers import device_of, holder_of, oom_of, peak_of, report_of
+from helpers_pages import numbers_in, report_of_training
 from peaksight.records import (
     Approximation,
     Basis,
@@ -21,6 +23,7 @@ from peaksight.records import (
     ScratchWrite,
     StepReport,
 )
+from peaksight.reporting import rows
 from peaksight.reporting.json import report_to_json
 from peaksight.reporting.pages.excerpts import Excerpt, ExcerptLine
 from peaksight.reporting.pages.report_page import report_to_html
@@ -233,3 +236,20 @@ def test_a_page_without_scripts_says_so():
 
     assert "5.00 GiB 5.06 GiB" in text
     assert "Alive at the peak" in text
+
+
+@pytest.mark.parametrize(
+    "report", [REPORT, report_of_training(), report_of_training(fails=True)], ids=lambda r: str(r.fits)
+)
+def test_every_number_of_bytes_is_in_the_json(report):
+    """Or the sum of its rows that agree in what a table is by; and its text is what `format_bytes` says."""
+    marked = re.findall(r'<data value="(\d+)">([^<]*)</data>', report_to_html(report))
+    known = numbers_in(json.loads(report_to_json(report)))
+    for live in (report.live_at_peak, report.oom.live if report.oom else ()):
+        for table in (rows.by_category, rows.by_place, rows.by_line, rows.by_module):
+            sizes = [row.bytes for row in table(live)]
+            known |= {*sizes, sum(sizes[10:]), sum(sizes[20:])}
+
+    assert len(marked) > 20
+    assert set() == {int(value) for value, _ in marked} - known
+    assert [] == [(value, text) for value, text in marked if text != format_bytes(int(value))]

@@ -1,7 +1,7 @@
 // The live set as a tree: what the treemap draws and the table beside it lists.
 
 const OUTSIDE = { module: "(outside any module)", source: "(outside the script)", op: "(no operator)" };
-const MOST_CHILDREN = 60;
+const MOST_CHILDREN = 150;
 
 /** The names from the root to a row, in each order; the last one tells the row itself. */
 const VIEWS = {
@@ -45,11 +45,11 @@ function finished(node) {
   return node;
 }
 
-/** The largest children, and one that stands for the rest. */
+/** The largest children, and one that the rest is in. */
 function withOthers(children) {
   const rest = children.slice(MOST_CHILDREN - 1);
   const others = newNode(`${rest.length.toLocaleString("en")} others`);
-  others.rows = rest.flatMap(rowsOf);
+  others.children = rest.length > MOST_CHILDREN ? withOthers(rest) : rest;
   others.bytes = sumOf(rest);
   for (const child of rest) for (const [name, bytes] of child.categories) addTo(others.categories, name, bytes);
   return [...children.slice(0, MOST_CHILDREN - 1), others];

@@ -3,7 +3,7 @@
 // In pixels: what makes the parts of a rectangle worth showing, a name above it, and one inside.
 const AREA_OF_PART = 5000;
 const AREA_OF_HEAD = 5000;
-const [LEAST_WIDTH, LEAST_HEIGHT] = [44, 34];
+const [LEAST_WIDTH, LEAST_HEIGHT] = [58, 34];
 
 /** The options of the chart that shows `node` on `area` pixels; rows in `matches` (null: all) stand out.
  *
