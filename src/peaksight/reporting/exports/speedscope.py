@@ -101,8 +101,8 @@ def _line(source: str) -> _Frame:
 
 
 def _tensor(holder: Holder) -> str:
-    """The operator that made it."""
-    return holder.op
+    """The dtype and shape where they are known, and the operator that made it."""
+    return " ".join(part for part in (holder.tensor, holder.op) if part)
 
 
 def _told(frame: _Frame) -> dict[str, Any]:

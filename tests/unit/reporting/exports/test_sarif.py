@@ -18,7 +18,7 @@ KEPT = Finding(
     title="Losses {0} keep [their](graphs)",
     bytes=3 * GIB,
     evidence=("3.00 GiB at train.py:9",),
-    fixes=(Fix(kind="detach", text="Write losses.append(loss.item())", effect=Effect.BITWISE),),
+    fixes=(Fix(kind="detach", text="Write losses.append(loss.item()).", effect=Effect.BITWISE),),
     basis=Basis.LIFETIME,
     at="train.py:9",
 )
@@ -43,10 +43,9 @@ def test_what_the_standard_demands():
 
     assert ("2.1.0", "peaksight") == (file["version"], driver["name"])
     assert file["$schema"].endswith("sarif-schema-2.1.0.json")
+    names = "ruleId ruleIndex level message locations partialFingerprints properties".split()
     for result in file["runs"][0]["results"]:
-        assert {"ruleId", "ruleIndex", "level", "message", "locations", "partialFingerprints", "properties"} == set(
-            result
-        )
+        assert names == list(result)
         assert driver["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
         assert result["level"] in ("error", "warning", "note")
         assert result["message"]["text"]
@@ -70,7 +69,9 @@ def test_messages_are_text():
     run = sarif_of(report())
     message = run["results"][1]["message"]["text"]
 
-    assert message.startswith("Losses {{0}} keep [their] (graphs) (3.00 GiB). Write losses.append(loss.item()).")
+    assert message.startswith(
+        "Losses {{0}} keep [their] (graphs) (3.00 GiB). Write losses.append(loss.item()). 3.00 GiB at train.py:9."
+    )
     assert "Graphs of {{steps}}." == run["tool"]["driver"]["rules"][1]["fullDescription"]["text"]
     assert "# Graphs\nare kept" == run["tool"]["driver"]["rules"][1]["help"]["markdown"]
 

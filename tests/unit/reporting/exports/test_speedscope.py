@@ -13,7 +13,7 @@ from peaksight.units import GIB, MIB
 
 HOLDERS = (
     holder_of(4 * GIB, Category.ACTIVATION, source="train.py:7", module="Net.h.0.mlp"),
-    holder_of(2 * GIB, Category.ACTIVATION, source="train.py:7", module="Net.h.1.mlp"),
+    holder_of(2 * GIB, Category.ACTIVATION, source="train.py:7", module="Net.h.1.mlp", tensor="float32[2]"),
     holder_of(MIB, Category.OPTIMIZER_STATE, source="", op="aten::zeros"),
 )
 
@@ -55,7 +55,7 @@ def test_from_module_to_line_to_tensor():
     assert [
         (["(outside any module)", "(no line)", "optimizer state: aten::zeros"], MIB),
         (["Net", "h", "0", "mlp", "train.py:7", "activation: aten::empty"], 4 * GIB),
-        (["Net", "h", "1", "mlp", "train.py:7", "activation: aten::empty"], 2 * GIB),
+        (["Net", "h", "1", "mlp", "train.py:7", "activation: float32[2] aten::empty"], 2 * GIB),
     ] == stacks_of(file, by_module)
     assert (["activation", "train.py:7", "Net.h.0.mlp", "aten::empty"], 4 * GIB) in stacks_of(file, by_category)
     assert {"name": "mlp", "file": "Net.h.1.mlp"} in file["shared"]["frames"]
