@@ -32,11 +32,12 @@ BELOW["verification"] = BELOW["planning"] | {"overlays"}
 BELOW["pytest_plugin"] = {"limited_tests"}
 BELOW["limited_tests"] = FOUNDATION | {"library", "reporting", "pytest_plugin", "settings"}
 BELOW["library"] = FOUNDATION | {"live", "overlays", "reporting"}
+BELOW["notebooks"] = FOUNDATION | {"library", "reporting"}
 BELOW["cli"] = set(BELOW)
 # What programs call, which is on top like `library`.
 BELOW["jax/__init__.py"] = BELOW["planning"] | {"jax", "verification"}
 BELOW["__main__"] = {"cli"}
-BELOW["__init__"] = {"library"}
+BELOW["__init__"] = {"library", "notebooks"}
 
 # Where torch may be imported when the module itself is.
 MAY_IMPORT_TORCH = {"virtual_gpu", "overlays", "live", "verification", "jax"}
