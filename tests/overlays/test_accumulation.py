@@ -154,3 +154,20 @@ def test_training_arguments_that_drop_the_last_batch(tmp_path):
         with_trainer([], tmp_path, dataloader_drop_last=True, max_steps=1)
 
     assert applied.without_effect() == ("training-arguments",)
+
+
+def test_the_libraries_take_what_edits_write():
+    """Each argument that an edit of a script gives is one that the installed library has."""
+    import inspect
+
+    import accelerate
+    import lightning
+    import transformers
+
+    takes = {
+        accelerate.Accelerator: {"gradient_accumulation_steps", "gradient_accumulation_plugin", "mixed_precision"},
+        lightning.Trainer: {"accumulate_grad_batches", "limit_train_batches", "val_check_interval", "precision"},
+        transformers.TrainingArguments: {"per_device_train_batch_size", "gradient_accumulation_steps", "bf16", "optim"},
+    }
+    for made, arguments in takes.items():
+        assert arguments <= inspect.signature(made).parameters.keys()

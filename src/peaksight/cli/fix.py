@@ -21,9 +21,10 @@ from peaksight.cli.script_words import script_command
 from peaksight.cli.searching import search
 from peaksight.cli.simulation_options import SimulationOptions, simulation_options
 from peaksight.cli.sweeps import Asked, answer_sweep, sweep_options, two_questions
-from peaksight.cli.writing_back import write_into_script
-from peaksight.errors import PeaksightError
+from peaksight.cli.writing_back import check_edits, write_into_script
+from peaksight.errors import PeaksightError, PlanError
 from peaksight.extras import NO_DIFF, is_installed
+from peaksight.planning.situation import Situation
 from peaksight.planning.variants import variants_of
 from peaksight.records import Report
 from peaksight.records.findings import Effect
@@ -155,9 +156,11 @@ def fix(
     if not _holds(found):
         _publish(found, report, to, output)
         return NONE_FITS
+    if found.diff and (write or to.diff):
+        found = _with_checked_edits(found, situation, simulation, output)
     if write:
         try:
-            found = write_into_script(found, situation, simulation, output)
+            found = write_into_script(found, situation, output)
         except PeaksightError:
             _publish(found, report, to, output)
             raise
@@ -168,6 +171,18 @@ def fix(
 def _holds(found: FixReport) -> bool:
     """Whether there is a plan, and nothing speaks against it."""
     return found.plan is not None and (not found.certificate or keeps_its_class(found.certificate, found.plan))
+
+
+def _with_checked_edits(
+    found: FixReport, situation: Situation, options: SimulationOptions, output: Output
+) -> FixReport:
+    """`found`, without its diff where the script would not be that of the plan."""
+    try:
+        check_edits(found, situation, options, output)
+    except PlanError as error:
+        output.warn(str(error))
+        return replace(found, diff="", written=tuple(replace(each, in_diff=False) for each in found.written))
+    return found
 
 
 def _publish(found: FixReport, report: Report, to: Destinations, output: Output) -> None:

@@ -1,6 +1,6 @@
 """`fix --write`: those changes of a plan that are edits of the script, made in the person's files."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,36 +18,52 @@ from peaksight.planning.writing import written
 from peaksight.records import ScriptCommand
 from peaksight.records.plan import Plan
 from peaksight.records.plan_file import digest_of_script
-from peaksight.records.proposals import FixReport, Outcome
+from peaksight.records.proposals import FixReport, Outcome, Written
 from peaksight.units import format_bytes
 
 
-def write_into_script(found: FixReport, situation: Situation, options: SimulationOptions, output: Output) -> FixReport:
-    """Make those changes of the best plan which its diff has, after a simulation of the files as they are then.
+def check_edits(found: FixReport, situation: Situation, options: SimulationOptions, output: Output) -> None:
+    """Simulate the files as the edits of the best plan leave them, with its other changes put in from outside.
+
+    Raises:
+        PlanError: as edited the script needs more than a plan may, or sees other samples.
+    """
+    if found.plan is None or found.best is None or not found.diff:
+        return
+    told, files = written(situation, found.best.candidate)
+    after = {file: texts[1] for file, texts in files.changed.items()}
+    output.progress("simulating the script as edited")
+    outcome = _simulated(_rest(found.plan, told), after, situation, options, found.limit_bytes)
+    _check(outcome, found)
+    output.say(f"As edited, the script needs {format_bytes(outcome.reserved_bytes)} (simulated).")
+
+
+def write_into_script(found: FixReport, situation: Situation, output: Output) -> FixReport:
+    """Make those changes of the best plan which its diff has in the person's files.
 
     What is given back has a plan of the other changes, for the script as it is then. A file that git does not have is
     kept as `train.py.orig`.
 
     Raises:
-        PlanError: as edited it needs more than a plan may, or sees other samples.
         UsageError: a file has changed meanwhile, cannot be written, or its copy has no place.
     """
     if found.plan is None or found.best is None or found.original.fits:
         return found
-    told, files = written(situation, found.best.candidate)
-    if not files.changed:
+    if not found.diff:
         output.warn("Nothing is written: the plan has no change that is an edit of the script.")
         return found
-    before = {file: texts[0] for file, texts in files.changed.items()}
-    after = {file: texts[1] for file, texts in files.changed.items()}
-    rest = tuple(change for change, each in zip(found.plan.changes, told, strict=False) if not each.in_diff)
-    plan = replace(found.plan, changes=rest)
-    _check(_simulated(plan, after, situation, options, found.limit_bytes), found)
-    _write(Path(situation.command.target).parent, before, after, output)
+    told, files = written(situation, found.best.candidate)
+    _write(Path(situation.command.target).parent, files.changed, output)
     for each in told:
         if not each.in_diff:
             output.warn(f"Not written: {each.words}")
-    return replace(found, plan=replace(plan, sources=digest_of_script(situation.command.target)))
+    sources = digest_of_script(situation.command.target)
+    return replace(found, plan=replace(_rest(found.plan, told), sources=sources))
+
+
+def _rest(plan: Plan, told: Sequence[Written]) -> Plan:
+    """`plan` with what is not in its diff."""
+    return replace(plan, changes=tuple(c for c, each in zip(plan.changes, told, strict=False) if not each.in_diff))
 
 
 def _simulated(
@@ -79,23 +95,23 @@ def _check(outcome: Outcome, found: FixReport) -> None:
         f"{format_bytes(expected.reserved_bytes)} with {expected.samples}"
     )
     raise PlanError(
-        f"Nothing is written: the script as edited {came}. Put the plan in from outside, with --apply plan.json and "
+        f"The script is not edited: as edited it {came}. Put the plan in from outside, with --apply plan.json and "
         "`python -m peaksight --plan plan.json`.",
         slug="write-otherwise",
     )
 
 
-def _write(folder: Path, before: Mapping[str, bytes], after: Mapping[str, bytes], output: Output) -> None:
+def _write(folder: Path, changed: Mapping[str, tuple[bytes, bytes]], output: Output) -> None:
     """All checks come first, then copies, then edits."""
-    for file, content in before.items():
-        if (folder / file).read_bytes() != content:
+    for file, (before, _) in changed.items():
+        if (folder / file).read_bytes() != before:
             raise UsageError(
                 f"Nothing is written: {folder / file} has changed since the search began. Start it again.",
                 slug="write-changed",
             )
         check_can_keep(folder / file)
-    for file, content in before.items():
+    for file, (before, _) in changed.items():
         if (copy := copy_of(folder / file)) is not None:
-            write_file(copy, partial(Path.write_bytes, data=content), output)
-    for file, content in after.items():
-        write_file(folder / file, partial(replace_file, content=content), output)
+            write_file(copy, partial(Path.write_bytes, data=before), output)
+    for file, (_, after) in changed.items():
+        write_file(folder / file, partial(replace_file, content=after), output)

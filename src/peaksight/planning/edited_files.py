@@ -36,7 +36,7 @@ class EditedFiles:
 
     def edit_calls(self, *edits: "CallEdit") -> list[int]:
         """Make all `edits` in the script, or none, and the lines of their calls as the person's file has them."""
-        from peaksight.planning.editing import edited
+        from peaksight.planning.editing import edited, pinned
 
         before, found = self.before(self.script.name), []
         after = self._after[self.script.name]
@@ -45,7 +45,7 @@ class EditedFiles:
             if not lines:
                 return []
             found += lines
-            after = edited(after, edit)[0]
+            after = edited(after, pinned(before, edit))[0]
         self._after[self.script.name] = after
         return sorted(found)
 

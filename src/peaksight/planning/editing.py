@@ -1,7 +1,8 @@
 """Keyword arguments of calls in a script, changed in its text; everything else in it stays, character by character."""
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider, QualifiedNameProvider
@@ -18,10 +19,25 @@ class CannotEditError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class CallEdit:
-    """Calls of one of `names` (`torch.optim.AdamW`, whatever the script imports it as) get `arguments`."""
+    """Calls of one of `names` (`torch.optim.AdamW`, whatever the script imports it as) get `arguments`.
 
-    names: Collection[str]
+    So do those whose name is `matching`. With `lines` it is only the calls that begin there, with `places` the first,
+    second, ... (0, 1, ...) of them.
+    """
+
     arguments: Mapping[str, Edit]
+    names: Collection[str] = ()
+    matching: re.Pattern[str] | None = None
+    lines: Collection[int] | None = None
+    places: Collection[int] | None = None
+
+    def is_of(self, names: Iterable[str]) -> bool:
+        """Whether a call of what may have these `names` is meant."""
+        return any(name in self.names or (self.matching and self.matching.fullmatch(name)) for name in names)
+
+    def is_at(self, line: int, place: int) -> bool:
+        """Whether a call there is meant."""
+        return (self.lines is None or line in self.lines) and (self.places is None or place in self.places)
 
 
 def edited(source: bytes, edit: CallEdit) -> tuple[bytes, list[int]]:
@@ -29,6 +45,17 @@ def edited(source: bytes, edit: CallEdit) -> tuple[bytes, list[int]]:
 
     A call with `**` in it cannot: what it has there is not known.
     """
+    changed, found = _edited(source, edit)
+    return changed, [line for line, _ in found]
+
+
+def pinned(source: bytes, edit: CallEdit) -> CallEdit:
+    """`edit` for the calls that it changes in `source`, wherever other edits move their lines to."""
+    return replace(edit, lines=None, places=[place for _, place in _edited(source, edit)[1]])
+
+
+def _edited(source: bytes, edit: CallEdit) -> tuple[bytes, list[tuple[int, int]]]:
+    """With the line and the place of each call."""
     try:
         source.decode()  # a diff is in UTF-8
         wrapper = MetadataWrapper(cst.parse_module(source))
@@ -36,7 +63,7 @@ def edited(source: bytes, edit: CallEdit) -> tuple[bytes, list[int]]:
         changed = wrapper.visit(editor)
     except (cst.ParserSyntaxError, CannotEditError, UnicodeDecodeError):
         return source, []
-    return changed.bytes, editor.lines
+    return changed.bytes, editor.found
 
 
 class _Editor(cst.CSTTransformer):
@@ -45,15 +72,20 @@ class _Editor(cst.CSTTransformer):
     def __init__(self, edit: CallEdit) -> None:
         super().__init__()
         self._edit = edit
-        self.lines: list[int] = []
+        self._num_seen = 0
+        self.found: list[tuple[int, int]] = []
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
         names = {each.name for each in self.get_metadata(QualifiedNameProvider, original_node, frozenset())}
-        if names.isdisjoint(self._edit.names):
+        if not self._edit.is_of(names):
+            return updated_node
+        line, place = self.get_metadata(PositionProvider, original_node).start.line, self._num_seen
+        self._num_seen += 1
+        if not self._edit.is_at(line, place):
             return updated_node
         if any(arg.star == "**" for arg in updated_node.args):
             raise CannotEditError
-        self.lines.append(self.get_metadata(PositionProvider, original_node).start.line)
+        self.found.append((line, place))
         for name, edit in self._edit.arguments.items():
             updated_node = _with_argument(updated_node, name, edit)
         return updated_node

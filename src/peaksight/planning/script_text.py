@@ -74,13 +74,24 @@ def ends_early(loop: Loop) -> bool:
     return not _reads_all(loop.iter)
 
 
+def iterated_name(iterable: ast.expr) -> str:
+    """The variable that a loop goes through, maybe by `enumerate` and its like; empty for something else."""
+    inner = _gone_through(iterable)
+    return ast.unparse(inner) if isinstance(inner, ast.Name | ast.Attribute) else ""
+
+
 def _reads_all(iterable: ast.expr) -> bool:
     """Whether it goes through a variable, or a DataLoader that is made there, to its end."""
+    return _gone_through(iterable) is not None
+
+
+def _gone_through(iterable: ast.expr) -> ast.expr | None:
+    """What is gone through to its end, None where something unknown is called."""
     while isinstance(iterable, ast.Call) and _name(iterable.func) != "DataLoader":
         if _name(iterable.func) not in _GO_THROUGH or not iterable.args:
-            return False
+            return None
         iterable = iterable.args[0]
-    return True
+    return iterable
 
 
 @lru_cache(maxsize=8)

@@ -1,11 +1,10 @@
 """How a person writes the changes of a plan into the script."""
 
-import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from peaksight.extras import is_installed
 from peaksight.planning.edit_candidates import words_of
@@ -15,15 +14,9 @@ from peaksight.records.plan import Change
 from peaksight.records.proposals import Candidate, Written
 from peaksight.records.source_edit import SOURCE_EDIT, SourceEdit
 
-if TYPE_CHECKING:
-    from peaksight.planning.editing import CallEdit
-
 Parameters = Mapping[str, Any]
-_TRAINING_ARGUMENTS = ("transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments")
-_DDP = ("torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.distributed.DistributedDataParallel")
 # More modules than this are told by the first and the last; the plan has them all.
 _MANY = 4
-_NAME = re.compile(r"[A-Za-z_][\w.]*")
 
 
 def written(situation: Situation, candidate: Candidate) -> tuple[tuple[Written, ...], EditedFiles]:
@@ -44,61 +37,16 @@ def _written(sources: EditedFiles, change: Change, situation: Situation) -> Writ
         statement = SourceEdit(**change.parameters)
         sources.edit_statement(statement)
         return Written(kind=change.kind, words=WORDS[change.kind](change.parameters), at=statement.at, in_diff=True)
-    edit = _edit_of(change, situation) if is_installed("libcst") else None
-    lines = sources.edit_calls(edit) if edit else []
+    lines = _edit_calls(sources, change, situation) if is_installed("libcst") else []
     at = ", ".join(f"{sources.script.name}:{line}" for line in lines)
     return Written(kind=change.kind, words=WORDS[change.kind](change.parameters), at=at, in_diff=bool(lines))
 
 
-def _edit_of(change: Change, situation: Situation) -> "CallEdit | None":
-    from peaksight.planning.editing import CallEdit
+def _edit_calls(sources: EditedFiles, change: Change, situation: Situation) -> list[int]:
+    """The lines of the calls whose arguments make `change`, none where that cannot be."""
+    from peaksight.planning.call_edits import call_edits
 
-    parameters = change.parameters
-    match change.kind:
-        case "optimizer-implementation":
-            kinds = {row.kind for row in situation.optimizers}
-            names = {f"torch.optim.{kind}" for kind in kinds} | {f"torch.optim.{k.lower()}.{k}" for k in kinds}
-            return CallEdit(names=names, arguments=_IMPLEMENTATIONS[parameters["implementation"]])
-        case "bucket-views":
-            return CallEdit(names=_DDP, arguments={"gradient_as_bucket_view": _set("True")})
-        case "training-arguments":
-            return CallEdit(names=_TRAINING_ARGUMENTS, arguments=_accumulating(parameters["parts"]))
-    return None
-
-
-def _set(value: str) -> Callable[[str | None], str]:
-    return lambda given: value
-
-
-def _left_out(given: str | None) -> None:
-    return None
-
-
-_IMPLEMENTATIONS = {
-    "fused": {"foreach": _left_out, "fused": _set("True")},
-    "foreach": {"fused": _left_out, "foreach": _set("True")},
-    "for-loop": {"fused": _left_out, "foreach": _set("False")},
-}
-
-
-def _accumulating(parts: int) -> dict[str, Callable[[str | None], str]]:
-    from peaksight.planning.editing import CannotEditError
-
-    def divided(given: str | None) -> str:
-        if given and given.isdecimal() and int(given) % parts == 0:
-            return str(int(given) // parts)
-        if given and _NAME.fullmatch(given):
-            return f"{given} // {parts}"
-        raise CannotEditError
-
-    def multiplied(given: str | None) -> str:
-        if given is None or given.isdecimal():
-            return str(int(given or 1) * parts)
-        if _NAME.fullmatch(given):
-            return f"{given} * {parts}"
-        raise CannotEditError
-
-    return {"per_device_train_batch_size": divided, "gradient_accumulation_steps": multiplied}
+    return next(filter(None, (sources.edit_calls(*edits) for edits in call_edits(change, situation))), [])
 
 
 @dataclass(frozen=True)
