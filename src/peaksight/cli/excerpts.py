@@ -31,11 +31,14 @@ def _excerpts(
     file, _, number = at.rpartition(":")
     lines = _lines(file, folders, digests.get(file, ""))
     first, last = max(int(number) - _NUM_AROUND, 1), min(int(number) + _NUM_AROUND, len(lines))
-    around = tuple(ExcerptLine(number=each, text=lines[each - 1]) for each in range(first, last + 1))
     if first <= int(number) <= last:
-        yield Excerpt(at=at, number=int(number), lines=around)
+        yield Excerpt(at=at, lines=tuple(_line(each, lines[each - 1], at) for each in range(first, last + 1)))
     elif said is not None:
-        yield Excerpt(at=at, number=int(number), lines=(ExcerptLine(number=int(number), text=said.text),))
+        yield Excerpt(at=at, lines=(_line(int(number), said.text, at),))
+
+
+def _line(number: int, text: str, at: str) -> ExcerptLine:
+    return ExcerptLine(number=number, text=text, is_named=at.endswith(f":{number}"))
 
 
 def _lines(file: str, folders: tuple[Path, ...], digest: str) -> list[str]:

@@ -222,7 +222,7 @@ def test_findings_with_their_evidence_and_their_lines():
         basis=Basis.LIFETIME,
         at="train.py:88",
     )
-    excerpt = Excerpt(at="train.py:88", number=88, lines=(ExcerptLine(number=88, text="total += loss  # <sum>"),))
+    excerpt = Excerpt(at="train.py:88", lines=(ExcerptLine(number=88, text="total += loss  # <sum>", is_named=True),))
     page = report_to_html(replace(REPORT, findings=(finding, replace(finding, without_effect=True))), [excerpt])
 
     assert '<span class="marked"><span class="number">88</span>total += loss  # &lt;sum&gt;' in page
