@@ -82,7 +82,18 @@ def first_failure(capture: Capture, allowed_bytes: int) -> ReplayedFailure | Non
 
 
 def _fits(capture: Capture, limit_bytes: int) -> bool:
-    return replay_capture(capture, limit_bytes=limit_bytes).failure is None
+    """Whether `capture` runs to its end in `limit_bytes`: seen at once where it is, else by a replay."""
+    return _goes_as_it_went(capture, limit_bytes) or replay_capture(capture, limit_bytes=limit_bytes).failure is None
+
+
+def _goes_as_it_went(capture: Capture, limit_bytes: int) -> bool:
+    """Whether the card was never full, and is not in `limit_bytes` either: each call has the same effect again."""
+    was_full = (
+        capture.failures
+        or any(step.num_alloc_retries for step in capture.steps)
+        or any(call.action in (Action.FAILED, Action.DONE_WITHOUT) for call in capture.calls)
+    )
+    return not was_full and capture.peak_reserved_bytes + capture.outside_bytes + KEPT_BY_DRIVER <= limit_bytes
 
 
 def _unknown_bytes(capture: Capture) -> dict[str, int]:

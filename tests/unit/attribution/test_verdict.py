@@ -76,6 +76,22 @@ def test_cached_memory_is_given_back_before_failing():
 
 
 @given(
+    st.lists(st.integers(min_value=2, max_value=600), min_size=1, max_size=12),
+    st.integers(min_value=0, max_value=200),
+    st.integers(min_value=-40, max_value=40),
+)
+def test_what_is_seen_at_once_is_what_a_replay_shows(sizes, outside, over):
+    """Around the limit at which the card is full: blocks that outlive the next, and memory of a library."""
+    allocations = [allocation_of(size * MIB, born=2 * i + 2, died=2 * i + 5) for i, size in enumerate(sizes)]
+    call = AllocatorCall(tick=1, action=Action.OUTSIDE, bytes=outside * MIB, what="cuBLAS")
+    capture = capture_of(*allocations, calls=(call,), outside_bytes=outside * MIB)
+    limit = max(MIB, capture.peak_reserved_bytes + (outside + over) * MIB)
+    replayed = replay_capture(capture, limit_bytes=limit)
+
+    assert judge(capture, h100_with(limit)).fits is (True if replayed.failure is None else None)
+
+
+@given(
     st.lists(st.integers(min_value=2, max_value=600), min_size=2, max_size=12),
     st.integers(min_value=0, max_value=200),
 )
