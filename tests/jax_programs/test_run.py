@@ -192,3 +192,21 @@ def test_lines_are_the_persons(tmp_path):
 
     assert of_layers, process.stderr
     assert {row["source"] for row in of_layers} == {"script.py:7"}
+
+
+def test_a_program_that_has_no_line_fails_at_the_one_that_called_it(tmp_path):
+    """As where the state is made: what a program gives back comes from no line within it."""
+    script = tmp_path / "state.py"
+    script.write_text(
+        "import jax, jax.numpy as jnp\n"
+        "@jax.jit\n"
+        "def make():\n"
+        "    return [jnp.zeros((1 << 30,), jnp.float32) for _ in range(5)]\n"
+        "def main():\n"
+        "    return make()\n"
+        "main()\n"
+    )
+    run(script, json_file=tmp_path / "report.json")
+    oom = json.loads((tmp_path / "report.json").read_text())["oom"]
+
+    assert (oom["at"], oom["phase"]) == ("state.py:6", "init")

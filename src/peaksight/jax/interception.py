@@ -116,6 +116,7 @@ class VirtualTrace(core.Trace):
     def _run(self, call: Any, args: Sequence[Any]) -> list[Any]:
         """Call a program; its donated arguments are gone afterwards."""
         arguments = self._job.arguments(call)
+        self._job.ledger.at = user_line()
         entries, lent = [], []
         for arg, (size, what) in zip(args, arguments, strict=True):
             entry = self._entry(arg, size, what)

@@ -37,7 +37,7 @@ class Ledger:
     """Every allocation on one virtual card, in order, and the pool that they come from.
 
     The pool of the card decides whether the job fits; what the job needs is read from one without a limit, which
-    differs from it in size alone.
+    differs from it in size alone. `at` is the person's line that runs, for what has none of its own.
     """
 
     def __init__(self, pool: Pool) -> None:
@@ -45,6 +45,7 @@ class Ledger:
         self.step = 0
         self.phase = Phase.INIT
         self.tick = 0
+        self.at = ""
         self.failure: Failure | None = None
         self.call_peak_bytes = 0
         self.peak_bytes = self.peak_tick = 0
@@ -191,7 +192,7 @@ class Ledger:
             grad_enabled=grad,
             op=what.op,
             module=what.module,
-            source=what.source,
+            source=what.source or self.at,
             library=what.library,
             tensor=what.tensor,
         )
@@ -233,7 +234,7 @@ class Ledger:
             phase=phase,
             op=what.op,
             module=what.module,
-            source=what.source,
+            source=what.source or self.at,
             library=what.library,
             backward_source="",
             free_bytes=free,
