@@ -53,6 +53,23 @@ def test_what_is_alive_adds_up(done):
     assert len(report["steps"]) == 3
 
 
+def test_the_course_and_the_card_add_up(done):
+    """The peak of each step is in the course; what the pool leaves of the card is withheld, the rest of it not free."""
+    _, report = done
+    course, budget = report["course"], report["budget"]
+    totals = [sum(column["bytes"][at] for column in course["held"]) for at in range(len(course["ticks"]))]
+    card = {part["part"]: part["bytes"] for part in budget["parts"]}
+
+    assert totals == course["allocated_bytes"]
+    assert totals[course["ticks"].index(course["peak_tick"])] == report["peak"]["allocated_bytes"]
+    assert {step["peak_allocated_bytes"] for step in report["steps"]} <= set(totals)
+    assert [sum(each["bytes"] for each in step["held"]) for step in report["steps"]] == [
+        step["peak_allocated_bytes"] for step in report["steps"]
+    ]
+    assert sum(card.values()) == budget["total_bytes"]
+    assert {"unallocated", "context", "withheld"} <= set(card) and "free" not in card
+
+
 def test_every_jitted_function_is_named(done):
     """Each with its calls and the phase of its first."""
     _, report = done

@@ -53,8 +53,8 @@ class Course:
     and the places that hold most of it, largest first. `places` are those that `top` names.
 
     Spans that are too short to be seen are part of the one before. `failed_tick` is where the first failure on this
-    card falls: in a course of the same run without a limit, that of the allocation that failed. It is None where
-    nothing failed, or the runs did not allocate the same before.
+    card falls: in the course of the run itself it is the last tick before, in that of the same run without a limit
+    the tick of the allocation that failed. It is None where nothing failed, or the runs had not allocated the same.
     """
 
     ticks: tuple[int, ...]

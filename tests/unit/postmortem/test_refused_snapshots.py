@@ -76,6 +76,19 @@ BLOCKS = st.builds(
 )
 
 
+def check_course(report):
+    """Its ticks rise, and its columns add up; there is none where nothing was ever allocated."""
+    course = report.course
+    if course is None:
+        assert not report.num_allocations
+        return
+    assert list(course.ticks) == sorted(set(course.ticks))
+    for part, allocated_bytes in enumerate(course.allocated_bytes):
+        assert allocated_bytes == sum(column.bytes[part] for column in course.held)
+    assert max(course.allocated_bytes) == report.peak.allocated_bytes
+    assert course.peak_tick in course.ticks
+
+
 @given(EVENTS, st.lists(st.lists(BLOCKS, min_size=1, max_size=4), max_size=2))
 def test_traces_that_make_no_sense(tmp_path_factory, events, blocks):
     """Frees of what is not there, overlapping segments: what is told adds up all the same."""
@@ -88,6 +101,7 @@ def test_traces_that_make_no_sense(tmp_path_factory, events, blocks):
 
     assert report.peak.allocated_bytes == sum(holder.bytes for holder in report.live_at_peak)
     assert report.peak.reserved_bytes >= report.fragmentation.reserved_bytes >= 0
+    check_course(report)
 
 
 @pytest.mark.parametrize("text", [b"", b"CUDA out of memory.", b"{}", b"[1, 2]", b"\x80abc", "\u00e4".encode()])
