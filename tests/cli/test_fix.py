@@ -134,3 +134,22 @@ def test_the_plan_expects_what_a_real_run_has(found):
 
     count = 6 * (2 * 256 * 1024 + 256 + 1024)
     assert (expected["parameters"], expected["trainable"], expected["steps_per_epoch"]) == (count, count, 0)
+
+
+@pytest.mark.slow
+def test_a_run_and_its_plan(tmp_path):
+    """Below the report of a run that does not fit, whose exit code it keeps."""
+    (tmp_path / "train.py").write_text((SCRIPT.parent / "parameters.py").read_text())
+    done = peaksight(tmp_path, "run", "--gpu", "t4", "--memory", "1040MiB", "--fix", "train.py")
+
+    assert done.returncode == 1
+    assert done.stdout.startswith("Does not fit: ")
+    assert "\n\nPlan: " in done.stdout and "Plans that fit (predicted)" in done.stdout
+
+
+def test_a_plan_and_the_search_for_one(tmp_path):
+    """Are two questions."""
+    done = peaksight(tmp_path, "run", "--fix", "--plan", "plan.json", "train.py")
+
+    assert done.returncode == 2
+    assert "--fix searches for a plan, and --plan gives one" in done.stderr

@@ -5,7 +5,7 @@ import pytest
 from peaksight.cli import peaksight
 
 FLAGS = {
-    "run": "--gpu --gpus --memory --reserved-by-others --ranks --rank --torch --steps --worst-batch --plan --save"
+    "run": "--gpu --gpus --memory --reserved-by-others --ranks --rank --torch --steps --worst-batch --plan --fix --save"
     " --json --html --force --all --format -o --output -q --quiet -m",
     "fix": "--gpu --gpus --memory --reserved-by-others --ranks --rank --torch --steps --worst-batch --class --head-room"
     " --candidates --vary --sweep --max-batch --cheapest --apply --from --write --certify --with --report --json --html"

@@ -18,7 +18,7 @@ from peaksight.cli.output import Output, quiet_option
 from peaksight.cli.pages import fix_page
 from peaksight.cli.publish import FILE, Answer, Destinations, destination_options, publish_answer, write_file
 from peaksight.cli.script_words import script_command
-from peaksight.cli.searching import search
+from peaksight.cli.searching import CANDIDATES, HEAD_ROOM, search
 from peaksight.cli.simulation_options import SimulationOptions, simulation_options
 from peaksight.cli.sweeps import Asked, answer_sweep, sweep_options, two_questions
 from peaksight.cli.writing_back import check_edits, write_into_script
@@ -56,7 +56,7 @@ NO_LIMIT = 100.0
 @click.option(
     "--head-room",
     type=click.FloatRange(0, 50),
-    default=5.0,
+    default=HEAD_ROOM,
     show_default=True,
     metavar="PERCENT",
     help="How much of the card's usable memory a plan has to leave.",
@@ -64,7 +64,7 @@ NO_LIMIT = 100.0
 @click.option(
     "--candidates",
     type=click.IntRange(min=1),
-    default=40,
+    default=CANDIDATES,
     show_default=True,
     metavar="N",
     help="How many plans to simulate at most, beside those that tell what each part of the best does.",

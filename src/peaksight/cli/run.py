@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from peaksight.attribution import Disagreement, disagreement, in_deadlock
+from peaksight.cli.appended_plan import append_plan, check_alone
 from peaksight.cli.completion import files
 from peaksight.cli.exports import Run, export_options
 from peaksight.cli.output import Output, quiet_option, stdout_nowhere, stdout_on_stderr
@@ -34,6 +35,7 @@ FITS, DOES_NOT_FIT, NO_ANSWER = 0, 1, 2
 )
 @simulation_options
 @plan_option
+@click.option("--fix", is_flag=True, help="Where it does not fit, search for the best plan, as `peaksight fix`.")
 @click.option("--save", type=FILE, metavar="FILE", help="Save the run, for `peaksight report FILE`.")
 @destination_options
 @all_option
@@ -41,7 +43,7 @@ FITS, DOES_NOT_FIT, NO_ANSWER = 0, 1, 2
 @quiet_option
 @click.option("-m", "is_module", is_flag=True, help="SCRIPT is a module, as in `python -m`.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, shell_complete=files, metavar="SCRIPT [ARGS]...")
-def run(words: tuple[str, ...], is_module: bool, plan: Path | None, **options: Any) -> int:
+def run(words: tuple[str, ...], is_module: bool, plan: Path | None, fix: bool, **options: Any) -> int:
     """Simulate SCRIPT on a virtual GPU and report its memory peak.
 
     Everything after SCRIPT belongs to the script; `python`, variables, `uv run`, `torchrun` and `accelerate launch` in
@@ -49,9 +51,15 @@ def run(words: tuple[str, ...], is_module: bool, plan: Path | None, **options: A
     yes.
     """
     simulation = SimulationOptions.taken_from(options)
+    if fix:
+        check_alone(plan)
     command, found = under_plan(simulation.launched(script_command(words, is_module=is_module)), plan)
     output = Output(quiet=options.pop("quiet"))
-    return _run(command, simulation, Destinations(**options), output, found.changes if found else ())
+    to = Destinations(**options)
+    code = _run(command, simulation, to, output, found.changes if found else ())
+    if fix and code == DOES_NOT_FIT:
+        append_plan(command, simulation, to, output)
+    return code
 
 
 def _run(

@@ -20,6 +20,10 @@ from peaksight.records.findings import Effect
 from peaksight.records.proposals import FixReport
 from peaksight.virtual_gpu.garbage import collect_rarely
 
+# By default: the share of the card's usable memory that a plan leaves, in percent, and how many are simulated.
+HEAD_ROOM = 5.0
+CANDIDATES = 40
+
 
 def search(
     command: ScriptCommand,
