@@ -116,9 +116,10 @@ limits: .venv/dev  ## Measure what loading and training a 7B and a 70B model cos
 
 .PHONY: golden
 golden: .venv/dev  ## Take the reports as printed today for tests/golden; read the difference before committing
-	-$(BIN)/pytest --quiet tests/unit/reporting
-	test ! -d tests/actual || mv tests/actual/* tests/golden/
-	git diff --stat tests/golden
+	-$(BIN)/pytest --quiet tests/unit/reporting tests/unit/test_schemas.py
+	-test ! -d tests/actual || mv tests/actual/*.schema.json docs/
+	-test ! -d tests/actual || mv tests/actual/* tests/golden/
+	git diff --stat tests/golden docs
 
 .PHONY: echarts
 echarts:  ## Build the charts of pages anew, of the release in tools/echarts; needs npm

@@ -13,6 +13,7 @@ from peaksight.cli.commits import Checkout, Repository
 from peaksight.errors import UsageError
 from peaksight.records import SourceLine
 from peaksight.units import MIB
+from schemas import validated
 
 SCRIPT = "import torch\nfrom size import SIZE\nx = torch.ones(SIZE << 18, device='cuda')\n"
 
@@ -67,7 +68,7 @@ def test_the_marginal_peak_of_every_commit(repo):
     repo.commit("Mend", 4)
     (repo.root / "job" / "size.py").write_text("SIZE = 100  # not committed")
     done = compare(repo, "--json", "-", "--each-commit", "main~2..main", "train.py", "--json", "mine")
-    found = json.loads(done.stdout)
+    found = validated(json.loads(done.stdout))
     begin, broken, mend = found["commits"]
 
     assert done.returncode == 0

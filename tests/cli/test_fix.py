@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from schemas import validated
+
 pytestmark = pytest.mark.torch
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "plans" / "blocks.py"
@@ -26,7 +28,7 @@ def found(tmp_path_factory):
     words = ["--gpu", "t4", "--memory", "900MiB", "--candidates", "12", "--apply", "plan.json", "--json", "fix.json"]
     done = peaksight(folder, "fix", *words, "train.py")
     assert done.returncode == 0, done.stderr
-    return folder, json.loads((folder / "fix.json").read_text()), done.stdout
+    return folder, validated(json.loads((folder / "fix.json").read_text())), done.stdout
 
 
 def test_the_plan_fits_and_is_the_fastest(found):
@@ -130,7 +132,7 @@ def test_a_script_that_fails_has_no_plan(tmp_path):
 def test_the_plan_expects_what_a_real_run_has(found):
     """Parameters are counted, of which every one is trained here; a generator has no epoch."""
     folder, _, _ = found
-    expected = json.loads((folder / "plan.json").read_text())["expected"]
+    expected = validated(json.loads((folder / "plan.json").read_text()))["expected"]
 
     count = 6 * (2 * 256 * 1024 + 256 + 1024)
     assert (expected["parameters"], expected["trainable"], expected["steps_per_epoch"]) == (count, count, 0)

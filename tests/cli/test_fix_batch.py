@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from schemas import validated
+
 pytestmark = pytest.mark.torch
 
 SCRIPT = """
@@ -37,7 +39,7 @@ def test_a_sweep(tmp_path):
     """A row for each value; the exit code says that one fits."""
     done = fix(tmp_path, "--sweep", "batch=2,80", "--json", "-")
 
-    found = json.loads(done.stdout)
+    found = validated(json.loads(done.stdout))
     assert [(row["value"], row["tried"]["fits"]) for row in found["rows"]] == [("2", True), ("80", False)]
     assert [row["tried"]["outcome"]["samples"] for row in found["rows"]] == [2048, 81920]
     assert found["best"]["value"] == "2"

@@ -25,6 +25,7 @@ from peaksight.errors import PeaksightError
 from peaksight.records.capsule import Sign
 from peaksight.records.watched import WatchedEvent
 from peaksight.units import GIB
+from schemas import validated
 
 TIMEOUT = "DistBackendError: NCCL error: [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)"
 
@@ -39,7 +40,7 @@ def read(tmp_path, monkeypatch):
         if isinstance(done.exception, PeaksightError):
             raise done.exception
         assert done.exception is None, done.output
-        return json.loads(done.stdout)
+        return validated(json.loads(done.stdout))
 
     return run
 

@@ -5,6 +5,8 @@ import subprocess
 
 import pytest
 
+from schemas import validated
+
 pytestmark = pytest.mark.torch
 
 SCRIPT = """
@@ -40,7 +42,7 @@ def verify(peaksight, tmp_path):
 
     def run(against, changed, *options):
         done = peaksight("verify", "--json", "-", *options, "--against", against, *changed.split())
-        return done.returncode, json.loads(done.stdout) if done.stdout else done.stderr
+        return done.returncode, validated(json.loads(done.stdout)) if done.stdout else done.stderr
 
     return run
 

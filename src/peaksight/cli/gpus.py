@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import get_type_hints
 
 import click
 import msgspec
@@ -16,8 +16,17 @@ from peaksight.units import format_bytes
 
 _NUMBERS = ("memory", "usable", "SMs", "compute")
 _WIDTH_WITH_NAMES = 76
+_COMPUTED = ("threads_per_multi_processor", "context_margin_bytes", "usable_bytes")
 # What torch prints in front of and behind the words that matter here.
 _BRANDS = re.compile("^NVIDIA (GeForce )?| MIG .*$")
+
+
+# The facts of a card as `--json` prints them: those of the table, and what is computed from them.
+CardFacts = msgspec.defstruct(
+    "CardFacts",
+    list({**get_type_hints(Card), **dict.fromkeys(("context_bytes", *_COMPUTED), int)}.items()),
+    kw_only=True,
+)
 
 
 @click.command(short_help="List the cards that --gpu takes.")
@@ -26,22 +35,23 @@ _BRANDS = re.compile("^NVIDIA (GeForce )?| MIG .*$")
 def gpus(mig: bool, as_json: bool) -> None:
     """List the cards that --gpu takes, with what a process can use of each beside its CUDA context."""
     if as_json:
-        facts = [_facts(card) for card in known_cards() + known_slices()]
+        facts = [facts_of(card) for card in known_cards() + known_slices()]
         click.echo(msgspec.json.format(msgspec.json.encode(facts), indent=2))
     else:
         cards = known_slices() if mig else known_cards()
         Output().draw(lambda console: _print(cards, console))
 
 
-def _facts(card: Card) -> dict[str, Any]:
-    """The table's facts and those computed from them."""
+def facts_of(card: Card) -> msgspec.Struct:
+    """The `CardFacts` of `card`."""
     room = room_on(card)
-    return asdict(card) | {
+    computed = {
         "threads_per_multi_processor": card.threads_per_multi_processor,
         "context_bytes": room.context_bytes,
         "context_margin_bytes": room.context_margin_bytes,
         "usable_bytes": room.usable_bytes,
     }
+    return CardFacts(**asdict(card) | computed)
 
 
 def _print(cards: Sequence[Card], console: Console) -> None:

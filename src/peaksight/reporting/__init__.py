@@ -1,6 +1,6 @@
 """Shows a report: to a person in a terminal, to a program as JSON. Decides nothing, imports no torch."""
 
-from peaksight.reporting.json import report_from_json, report_schema, report_to_json
+from peaksight.reporting.json import report_from_json, report_to_json
 from peaksight.reporting.sentences import again_line, no_answer, progress_line, stopped_line
 from peaksight.reporting.terminal import render_report
 
@@ -10,7 +10,6 @@ __all__ = [
     "progress_line",
     "render_report",
     "report_from_json",
-    "report_schema",
     "report_to_json",
     "stopped_line",
 ]

@@ -1,28 +1,14 @@
 """The JSON, a contract with other programs."""
 
 import json
-from pathlib import Path
 
 import pytest
 
-from golden_files import compare_golden
 from helpers import holder_of, oom_of, report_of
 from peaksight.records import Category
-from peaksight.reporting import report_from_json, report_schema, report_to_json
-from peaksight.reporting.json import (
-    certificate_schema,
-    commits_schema,
-    comparison_schema,
-    fix_schema,
-    job_schema,
-    plan_schema,
-    reading_schema,
-    recording_schema,
-    run_reading_schema,
-)
+from peaksight.reporting import report_from_json, report_to_json
 from peaksight.units import GIB
 
-DOCS = Path(__file__).parents[3] / "docs"
 REPORT = report_of(holder_of(GIB, Category.PARAMETER), fits=False, oom=oom_of(GIB))
 
 KEYS = {
@@ -60,53 +46,3 @@ def test_a_file_name_that_is_not_utf8():
 def test_the_schema_name_comes_first():
     """A reader knows by the first key what follows; the order of keys is the record's."""
     assert report_to_json(REPORT).startswith('{\n  "schema": "peaksight.report/1"')
-
-
-def test_the_published_schema_is_up_to_date():
-    """docs/report.schema.json is generated from the records."""
-    compare_golden(report_schema(), "report.schema.json", golden=DOCS)
-
-
-def test_the_published_schema_of_a_reading_is_up_to_date():
-    """docs/reading.schema.json is generated from the records."""
-    compare_golden(reading_schema(), "reading.schema.json", golden=DOCS)
-
-
-def test_the_published_schema_of_a_job_is_up_to_date():
-    """docs/job.schema.json is generated from the records."""
-    compare_golden(job_schema(), "job.schema.json", golden=DOCS)
-
-
-def test_the_published_schema_of_a_recording_is_up_to_date():
-    """docs/recording.schema.json is generated from the records."""
-    compare_golden(recording_schema(), "recording.schema.json", golden=DOCS)
-
-
-def test_the_published_schema_of_a_watched_run_is_up_to_date():
-    """docs/capsule.schema.json is generated from the records."""
-    compare_golden(run_reading_schema(), "capsule.schema.json", golden=DOCS)
-
-
-def test_the_published_schema_of_a_comparison_is_up_to_date():
-    """docs/comparison.schema.json is generated from the records."""
-    compare_golden(comparison_schema(), "comparison.schema.json", golden=DOCS)
-
-
-def test_the_published_schema_of_fix_is_up_to_date():
-    """docs/fix.schema.json is generated from the records."""
-    compare_golden(fix_schema(), "fix.schema.json", golden=DOCS)
-
-
-def test_the_published_schema_of_a_plan_is_up_to_date():
-    """docs/plan.schema.json is generated from the records."""
-    compare_golden(plan_schema(), "plan.schema.json", golden=DOCS)
-
-
-def test_the_published_schema_of_commits_is_up_to_date():
-    """docs/commits.schema.json is generated from the records."""
-    compare_golden(commits_schema(), "commits.schema.json", golden=DOCS)
-
-
-def test_the_published_schema_of_a_certificate_is_up_to_date():
-    """docs/certificate.schema.json is generated from the records."""
-    compare_golden(certificate_schema(), "certificate.schema.json", golden=DOCS)
