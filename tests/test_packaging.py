@@ -1,6 +1,7 @@
 """What is published: built, and installed as a new user does, without torch."""
 
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -81,6 +82,7 @@ def test_the_sdist_has_what_builds_the_wheel(published):
 
     assert {name.partition("/")[0] for name in names} == {
         ".gitignore",
+        "CHANGELOG.md",
         "LICENSE",
         "PKG-INFO",
         "README.md",
@@ -136,3 +138,23 @@ def test_the_extras():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
     assert {"torch", "jax", "live", "codemod"} <= set(project["optional-dependencies"])
+
+
+def test_fragments_are_named_as_the_changelog_takes_them():
+    """Each of a type that it has, with one sentence in it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    types = "|".join(each["directory"] for each in project["tool"]["towncrier"]["type"])
+    for path in (ROOT / "changes").iterdir():
+        assert re.fullmatch(rf"(\+[a-z0-9-]+|\d+)(\.(?:{types}))(\.\d+)?\.md", path.name), path.name
+        text = path.read_text("utf-8").strip()
+        assert text.endswith(".") and "\n\n" not in text, path.name
+
+
+def test_the_changelog_can_be_made():
+    """By towncrier, which writes nothing here; the sections of releases are below its mark."""
+    draft = run(sys.executable, "-m", "towncrier", "build", "--draft", "--version", "9.9", cwd=ROOT)
+
+    assert "## 9.9 (" in draft
+    assert draft.count("\n- ") == len(list((ROOT / "changes").iterdir()))
+    released = (ROOT / "CHANGELOG.md").read_text("utf-8").partition("<!-- towncrier release notes start -->")[2]
+    assert "## 0.1.0 (2026-11-28)" in released

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from peaksight.notebooks.magic import load_ipython_extension
     from peaksight.notebooks.peak import peak
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 __all__ = ["__version__", "load_ipython_extension", "peak", "plan", "run", "watch"]
 

@@ -3,7 +3,7 @@
 import sys
 from importlib.util import find_spec
 
-from peaksight.errors import UnsupportedError
+from peaksight.errors import UnsupportedError, UsageError
 
 NO_DIFF = (
     "libcst is not installed, so that calls in the script are not edited, and told in words only; "
@@ -36,6 +36,20 @@ def check_jax() -> None:
             f"Can't simulate a script under JAX: jax is not installed in {sys.prefix}, where peaksight runs. Install "
             "peaksight beside the jax of the script, or jax here: `pip install 'peaksight[jax]'`.",
             slug="jax-missing",
+        )
+
+
+def check_codemod() -> None:
+    """Check that what edits calls is there.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if not is_installed("libcst"):
+        raise UsageError(
+            f"Can't edit calls in the script: libcst is not installed in {sys.prefix}, where peaksight runs. Leave "
+            "--write out, or install it: `pip install 'peaksight[codemod]'`.",
+            slug="codemod-missing",
         )
 
 

@@ -42,3 +42,13 @@ def test_nothing_is_imported_to_find_out():
 
     assert is_installed("this") and not is_installed("no_such_module")
     assert "this" not in sys.modules
+
+
+def test_editing_without_what_edits(monkeypatch, tmp_path, capfd):
+    """Is refused before the search."""
+    (tmp_path / "train.py").write_text("import torch\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "libcst", None)
+
+    assert main(["fix", "--write", "train.py"]) == 2
+    assert "pip install 'peaksight[codemod]'" in "".join(capfd.readouterr().err.splitlines())

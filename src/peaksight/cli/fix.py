@@ -23,7 +23,7 @@ from peaksight.cli.simulation_options import SimulationOptions, simulation_optio
 from peaksight.cli.sweeps import Asked, answer_sweep, sweep_options, two_questions
 from peaksight.cli.writing_back import check_edits, write_into_script
 from peaksight.errors import PeaksightError, PlanError
-from peaksight.extras import NO_DIFF, is_installed
+from peaksight.extras import NO_DIFF, check_codemod, is_installed
 from peaksight.planning.situation import Situation
 from peaksight.planning.variants import variants_of
 from peaksight.records import Report
@@ -129,7 +129,9 @@ def fix(
     output = Output(quiet=options.pop("quiet"))
     to = Destinations(**options, save=plan, diff=plan.with_suffix(".diff") if plan else None)
     to.check()
-    if not is_installed("libcst"):
+    if write:
+        check_codemod()
+    elif not is_installed("libcst"):
         output.say(NO_DIFF)
     if capsule is not None:
         command, simulation = from_capsule(capsule, words, simulation, is_module=is_module, output=output)
