@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from peaksight.cli.exports import check_output
+from helpers import capture_of
+from peaksight.cli.exports import EXPORTS, Run, check_output
 from peaksight.cli.output import STDOUT
 from peaksight.errors import UsageError
+from peaksight.gpus import find_card, room_on
 
 SAVED = Path(__file__).parents[1] / "data" / "captures" / "version-1.capture"
 
@@ -109,6 +111,25 @@ def test_what_is_no_text_does_not_go_to_a_terminal(monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     with pytest.raises(UsageError, match="terminal"):
         check_output("memory_viz", STDOUT)
+
+
+def test_no_memory_viz_of_a_run_under_jax():
+    """It has another allocator."""
+    run = Run(None, [capture_of(pool_bytes=1)], room_on(find_card("t4")))
+    with pytest.raises(UsageError, match="under JAX"):
+        EXPORTS["memory_viz"](run)
+
+
+@pytest.mark.torch
+def test_what_a_script_prints_is_not_in_the_file(peaksight, tmp_path):
+    """WHEN `run` writes to stdout, THEN the prints of the script are on stderr, and the answer is the exit code."""
+    (tmp_path / "train.py").write_text("import torch\nprint('mine')\nkept = torch.ones(1 << 30, device='cuda')\n")
+    words = ("--gpu", "t4", "--memory", "2GiB", "--steps", "0", "--format", "speedscope", "--output", "-")
+    done = peaksight("run", *words, "train.py")
+
+    assert 1 == done.returncode
+    assert "mine" in done.stderr
+    assert "needs 4.00 GiB" in json.loads(done.stdout)["name"]
 
 
 def load(path):

@@ -68,6 +68,20 @@ def test_json_alone_on_stdout(peaksight, saved):
     assert report["peak"]["allocated_bytes"] == 1 << 30
 
 
+@pytest.mark.parametrize("options", [(), ("--json", "-"), ("--format", "markdown")], ids=str)
+def test_what_reads_stdout_may_stop(saved, tmp_path, options):
+    """GIVEN a pipe that nobody reads, as behind `head`, THEN files are written and the exit code is the answer."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "peaksight", "report", saved.name, "--html", "page.html", *options]
+    done = subprocess.run(command, cwd=tmp_path, stdout=writing, stderr=subprocess.PIPE, text=True)
+    os.close(writing)
+
+    assert 0 == done.returncode
+    assert "page.html" in done.stderr
+    assert (tmp_path / "page.html").stat().st_size
+
+
 def test_torch_is_not_imported(saved):
     """A report is there at once, and on a machine without torch."""
     code = (

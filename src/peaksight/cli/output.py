@@ -72,14 +72,16 @@ class Output:
     def print(self, text: str) -> None:
         """`text` on stdout as it is."""
         self._erase()
-        print(text, end="", file=self._stdout, flush=True)
+        with self._read_or_not():
+            print(text, end="", file=self._stdout, flush=True)
 
     def write(self, content: bytes) -> None:
         """`content` on stdout as it is."""
         self._erase()
-        self._stdout.flush()
-        self._stdout.buffer.write(content)
-        self._stdout.buffer.flush()
+        with self._read_or_not():
+            self._stdout.flush()
+            self._stdout.buffer.write(content)
+            self._stdout.buffer.flush()
 
     def draw(self, render: Callable[[Console], None]) -> None:
         """What `render` prints, on stdout; a file name that its encoding cannot show has question marks.
@@ -93,6 +95,18 @@ class Output:
             render(console)
         text = captured.get() if console.is_terminal else _TRAILING_SPACES.sub("", captured.get())
         self.print(_writable(text, console.encoding))
+
+    @contextmanager
+    def _read_or_not(self) -> Iterator[None]:
+        """Go on where what reads stdout has enough of it, as `head` has: files are yet to be written, the exit code
+        is the answer. From then on stdout goes nowhere.
+        """
+        try:
+            yield
+        except BrokenPipeError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._stdout.fileno())
+            os.close(nowhere)
 
     def _erase(self) -> None:
         if self._line:
