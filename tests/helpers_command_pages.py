@@ -1,17 +1,35 @@
 """The pages of commands but `run`: each with the JSON of the command and the numbers that are derived from it."""
 
 import importlib.util
+import pickle
+from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from helpers_capsules import ended_by_memory, failure_of, process_of, steps_of, write_capsule
+from peaksight.attribution import build_recording_report
+from peaksight.cli.left_behind import trace_in
+from peaksight.diagnosis.logs import explain, explain_job
+from peaksight.diagnosis.recordings import diagnosed
+from peaksight.diagnosis.runs import explain_runs
+from peaksight.postmortem import read_log
+from peaksight.postmortem.snapshots import read_snapshot
 from peaksight.records.certificate import BlockDifference, Certificate, Invariant, LossDifference, Mechanism, Worst
 from peaksight.records.proposals import Tried
 from peaksight.records.sweep import SweepReport, SweptValue
 from peaksight.reporting import differences
-from peaksight.reporting.json import certificate_to_json, comparison_to_json, fix_to_json, sweep_to_json
+from peaksight.reporting.json import (
+    answers_to_json,
+    certificate_to_json,
+    comparison_to_json,
+    fix_to_json,
+    sweep_to_json,
+)
 from peaksight.reporting.pages.certificate_page import certificate_to_html
 from peaksight.reporting.pages.comparison_page import commits_to_html, comparison_to_html
 from peaksight.reporting.pages.fix_page import fix_to_html, sweep_to_html
-from peaksight.units import GIB
+from peaksight.reporting.pages.read_page import answers_to_html
+from peaksight.units import GIB, MIB
 
 
 def _of_tests(name):
@@ -95,6 +113,45 @@ def _of_comparison(comparison):
     return {size for row in rows for size in (row.a_bytes, row.b_bytes, row.difference_bytes) if size is not None}
 
 
+def _read(name):
+    """What `peaksight read` answers to made-up files of one kind."""
+    with TemporaryDirectory() as folder:
+        if name == "snapshot":
+            path = Path(folder, "snapshot.pickle")
+            path.write_bytes(pickle.dumps(snapshot()))
+            return [diagnosed(build_recording_report(read_snapshot(path, None), path.name))]
+        if name == "capsule":
+            write_capsule(Path(folder), process_of(1), failure_of(), steps=steps_of(until=3), ending=ended_by_memory())
+            return explain_runs([trace_in(path) for path in Path(folder).iterdir()])
+    logs = {name: read_log(BytesIO(text), name) for name, text in LOGS.items()}
+    return [explain_job(logs)] if name == "job" else [explain(logs["rank6.log"])]
+
+
+def snapshot():
+    """A block is freed, and another one keeps its segment."""
+    stack = [{"filename": "/home/me/train.py", "line": 10, "name": "train"}]
+    whole, half = {"size": 20 * MIB, "frames": stack}, {"size": 10 * MIB, "frames": stack}
+    events = [
+        {"action": "segment_alloc", "addr": 1 << 40, **whole},
+        {"action": "alloc", "addr": 1 << 40, **half},
+        {"action": "alloc", "addr": (1 << 40) + 10 * MIB, **half},
+        {"action": "free_requested", "addr": 1 << 40, **half},
+        {"action": "free_completed", "addr": 1 << 40, **half},
+        {"action": "oom", "device_free": 0, **whole},
+    ]
+    return {"segments": [], "device_traces": [events]}
+
+
+LOGS = {
+    "rank0.log": b"NCCL communicator was aborted on rank 0.\n",
+    "rank6.log": (
+        b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 270.00 MiB. GPU 6 has a total capacity of "
+        b"23.65 GiB of which 208.06 MiB is free. Process 2271801 has 23.44 GiB memory in use. Of the allocated memory "
+        b"22.87 GiB is allocated by PyTorch, and 6.23 MiB is reserved by PyTorch but unallocated.\n"
+    ),
+}
+
+
 def _pages():
     plans, comparison, commits, certified = found(), larger_batch(), five_commits(), certificate_of()
     yield "fix", (fix_to_html(plans), fix_to_json(plans), _of_plans(plans))
@@ -104,6 +161,10 @@ def _pages():
     yield "compare", (comparison_to_html(comparison), comparison_to_json(comparison), _of_comparison(comparison))
     yield "commits", (commits_to_html(commits), comparison_to_json(commits), ())
     yield "verify", (certificate_to_html(certified), certificate_to_json(certified), ())
+
+    for name in ("log", "job", "snapshot", "capsule"):
+        answers = _read(name)
+        yield name, (answers_to_html(answers), answers_to_json(answers), ())
 
 
 PAGES = dict(_pages())

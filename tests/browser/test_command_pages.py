@@ -10,6 +10,8 @@ CHARTS = {
     "sweep": ["values"],
     "compare": ["phases", "categories"],
     "commits": ["commits"],
+    "snapshot": ["timeline", "treemap"],
+    "capsule": ["last-steps"],
 }
 
 

@@ -1,8 +1,13 @@
 """Web pages of answers, whose libraries are imported when one is asked for, for few answers are pages."""
 
-from peaksight.records import CommitHistory, Comparison
+from collections.abc import Sequence
+
+from peaksight.records import CommitHistory, Comparison, JobReading, Reading
+from peaksight.records.capsule_report import RunReading
 from peaksight.records.certificate import Certificate
+from peaksight.records.device_profile import DeviceProfile
 from peaksight.records.proposals import FixReport
+from peaksight.records.recording import RecordingReport
 from peaksight.records.sweep import SweepReport
 
 
@@ -39,3 +44,10 @@ def certificate_page(certificate: Certificate) -> str:
     from peaksight.reporting.pages.certificate_page import certificate_to_html
 
     return certificate_to_html(certificate)
+
+
+def answers_page(answers: Sequence[Reading | JobReading | RecordingReport | DeviceProfile | RunReading]) -> str:
+    """Of what was read."""
+    from peaksight.reporting.pages.read_page import answers_to_html
+
+    return answers_to_html(answers)

@@ -11,8 +11,9 @@ from rich.console import Console
 
 from peaksight.cli.left_behind import expanded, trace_in
 from peaksight.cli.output import STDOUT, Output, quiet_option
+from peaksight.cli.pages import answers_page
 from peaksight.cli.publish import Destinations, destination_options, write_file
-from peaksight.cli.snapshots import read_recording, write_page
+from peaksight.cli.snapshots import read_recording
 from peaksight.diagnosis.logs import explain, explain_job, rank_of
 from peaksight.diagnosis.run_traces import Trace
 from peaksight.diagnosis.runs import explain_runs
@@ -46,7 +47,7 @@ def read(files: tuple[Path, ...], **options: Any) -> int:
 
     FILE holds error text, mixed with anything (- is stdin), or is what torch.cuda.memory._dump_snapshot() or
     jax.profiler.save_device_memory_profile() wrote, or `peaksight watch`: an OOM capsule, or the directory of a run.
-    --html is for a snapshot. Logs of several ranks of one job are read together, as are the files of a watched run.
+    Logs of several ranks of one job are read together, as are the files of a watched run.
 
     Needs neither torch nor a GPU. The exit code is 0 if a file says something about memory, else 2.
     """
@@ -111,8 +112,8 @@ def _says(answer: Answer) -> bool:
 
 def _publish(answers: list[Answer], to: Destinations, output: Output) -> None:
     """Print the pages, unless the JSON takes stdout, and write the file asked for."""
-    if to.html:
-        write_page([answer for answer in answers if isinstance(answer, RecordingReport)], to.html, output)
+    if page := to.html:
+        write_file(page, lambda path: path.write_bytes(answers_page(answers).encode(errors="replace")), output)
     if to.json == STDOUT:
         output.print(answers_to_json(answers))
         return

@@ -5,9 +5,7 @@ from pathlib import Path
 
 from peaksight.attribution import build_recording_report
 from peaksight.cli.output import Output
-from peaksight.cli.publish import write_file
 from peaksight.diagnosis.recordings import diagnosed
-from peaksight.errors import UsageError
 from peaksight.postmortem.snapshots import read_snapshot
 from peaksight.records.recording import RecordingReport
 
@@ -22,23 +20,6 @@ def read_recording(path: Path, output: Output) -> RecordingReport:
     """
     progress = _tenths(path.name, output) if path.stat().st_size > _LARGE_BYTES else None
     return diagnosed(build_recording_report(read_snapshot(path, progress), path.name))
-
-
-def write_page(reports: list[RecordingReport], path: Path, output: Output) -> None:
-    """Write the one of `reports` as a web page to `path`.
-
-    Raises:
-        UsageError: there is not one.
-    """
-    if len(reports) != 1:
-        raise UsageError(
-            f"--html writes the page of one memory snapshot, and {len(reports)} were given: name one file that "
-            "torch.cuda.memory._dump_snapshot() wrote.",
-            slug="one-snapshot",
-        )
-    from peaksight.reporting.html import recording_to_html
-
-    write_file(path, lambda to: to.write_bytes(recording_to_html(reports[0]).encode(errors="replace")), output)
 
 
 def _tenths(name: str, output: Output) -> Callable[[float], None]:

@@ -51,7 +51,7 @@ def _sections(reading: RunReading, console: Console) -> Iterator[tuple[str, Rend
     if report.causes:
         yield WHY, causes_table(report.causes)
         yield TRY_FIRST, Text(report.causes[0].try_first)
-    yield "Where and when", _rows(_circumstances(report))
+    yield "Where and when", _rows(circumstances(report))
     if report.steps:
         yield "The last steps", _steps(report.steps, report.failure.card.device)
     if report.failure.card.processes:
@@ -66,7 +66,8 @@ def _sections(reading: RunReading, console: Console) -> Iterator[tuple[str, Rend
     yield RUN_NEXT, Text(report.run_next, style="bold")
 
 
-def _circumstances(report: CapsuleReport) -> Iterator[Row]:
+def circumstances(report: CapsuleReport) -> Iterator[Row]:
+    """Where and when it was, what ran there, and of which releases."""
     failure, run, card = report.failure, report.run, report.failure.card
     if report.at:
         yield "line", report.at

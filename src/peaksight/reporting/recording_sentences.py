@@ -99,7 +99,12 @@ def fragmentation_numbers(report: RecordingReport) -> list[Number]:
 
 def holders(live: Iterable[Holder]) -> list[Row]:
     """One row for each category and line, with words where there is no line."""
-    return by_place(holder if holder.source else replace(holder, source=_without_line(holder)) for holder in live)
+    return by_place(placed(live))
+
+
+def placed(live: Iterable[Holder]) -> tuple[Holder, ...]:
+    """`live` with words in place of a line where there is none."""
+    return tuple(holder if holder.source else replace(holder, source=_without_line(holder)) for holder in live)
 
 
 def place_words(line: str) -> str:

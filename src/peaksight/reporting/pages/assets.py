@@ -23,7 +23,9 @@ FIX = (*BARS, "fix.js")
 SWEEP = (*BARS, "sweep.js")
 COMPARISON = (*BARS, "comparison.js")
 COMMITS = (*BARS, "commits.js")
-CERTIFICATE = (*FRAME, "plain.js")
+READ = (*REPORT[:-1], "bars.js", "read.js")
+# A page that draws nothing.
+PLAIN = (*FRAME, "plain.js")
 
 
 @cache

@@ -12,7 +12,7 @@ def certificate_to_html(certificate: Certificate) -> str:
     return render_page(
         "certificate.html",
         certificate_to_json(certificate),
-        scripts=assets.CERTIFICATE,
+        scripts=assets.PLAIN,
         certificate=certificate,
         certificates=words,
     )

@@ -20,7 +20,7 @@ const limitLine = (limit, axis, colors) => (limit ? {
   data: [{ [axis]: limit.bytes, lineStyle: { color: colors.bad, width: 2, type: "solid" }, label: { show: false } }],
 } : undefined);
 
-const tipOf = (colors) => ({
+const bytesTip = (colors) => ({
   trigger: "axis",
   confine: true,
   backgroundColor: colors.panel,
@@ -47,7 +47,7 @@ function barsOption({ names, series, limit }, colors) {
     animation: false,
     grid: { left: 4, right: 24, top: 34, bottom: 4, outerBoundsMode: "same", outerBoundsContain: "axisLabel" },
     legend: legendOf(series, colors),
-    tooltip: tipOf(colors),
+    tooltip: bytesTip(colors),
     xAxis: scaleOf(mostOf(series, limit), colors),
     yAxis: { type: "category", inverse: true, data: names, axisTick: { show: false }, axisLine: { lineStyle: { color: colors.rule } }, axisLabel: { color: colors.ink, width: Math.min(7 * Math.max(...names.map((name) => name.length)), 220, innerWidth / 3), overflow: "break", lineHeight: 13, interval: 0 } },
     series: series.map((each, at) => ({
@@ -68,7 +68,7 @@ function linesOption({ title, names, series, limit }, colors) {
     animation: false,
     grid: { left: 4, right: 16, top: 34, bottom: 26, outerBoundsMode: "same", outerBoundsContain: "axisLabel" },
     legend: legendOf(series, colors),
-    tooltip: { ...tipOf(colors), axisPointer: { type: "line", lineStyle: { color: colors.ink } } },
+    tooltip: { ...bytesTip(colors), axisPointer: { type: "line", lineStyle: { color: colors.ink } } },
     xAxis: { type: "category", name: title, nameLocation: "middle", nameGap: 26, nameTextStyle: { color: colors.faint }, data: names, boundaryGap: names.length < 2, axisLabel: { color: colors.faint, hideOverlap: true }, axisLine: { lineStyle: { color: colors.rule } }, axisTick: { show: false } },
     yAxis: scaleOf(mostOf(series, limit), colors),
     series: series.map((each, at) => ({

@@ -66,7 +66,7 @@ function marksOf(report, colors) {
     data: course.ticks.map((tick, at) => [tick, course.allocated_bytes[at]]),
     z: 5,
     markArea: { silent: true, data: course.spans.map((span) => shadeOf(span, isWide(span), colors)) },
-    markLine: { silent: true, symbol: "none", data: [limitOf(report, colors), ...stepsOf(course, colors), ...failureLine(course, colors)] },
+    markLine: { silent: true, symbol: "none", data: [...limitOf(report, colors), ...stepsOf(course, colors), ...failureLine(course, colors)] },
     markPoint: { silent: true, data: [peakOf(course, colors), ...failureOf(course, colors)] },
   };
 }
@@ -78,11 +78,12 @@ function shadeOf(span, isWide, colors) {
   return [{ xAxis: span.first_tick, itemStyle: { color }, label }, { xAxis: span.last_tick }];
 }
 
-const limitOf = (report, colors) => ({
+/** The card, where it is known which one it is. */
+const limitOf = (report, colors) => (report.gpu.usable_bytes === null ? [] : [{
   yAxis: report.gpu.usable_bytes,
   lineStyle: { color: colors.bad, width: 2, type: "solid" },
   label: { formatter: `usable ${formatBytes(report.gpu.usable_bytes)}`, position: "insideEndTop", color: colors.bad, fontWeight: "bold", textBorderColor: colors.panel, textBorderWidth: 3 },
-});
+}]);
 
 /** A line where each step begins; no more labels than can be read. */
 function stepsOf(course, colors) {
