@@ -8,6 +8,7 @@ from rich.console import Console
 
 from golden_files import compare_golden
 from helpers import holder_of, oom_of, peak_of
+from helpers_page_numbers import text_of_page
 from peaksight.records import Category, Cause, Confidence, Phase, StepReport
 from peaksight.records.recording import (
     CurvePoint,
@@ -18,7 +19,7 @@ from peaksight.records.recording import (
     PinnedSegment,
     RecordingReport,
 )
-from peaksight.reporting.html import recording_to_html
+from peaksight.reporting.pages.read_page import answers_to_html
 from peaksight.reporting.recording import render_recording
 from peaksight.reporting.recording_sentences import happened, moment
 from peaksight.units import GIB, MIB
@@ -157,8 +158,8 @@ def test_moments_without_steps(phase, at, words):
 
 def test_the_web_page():
     """Has what the terminal has."""
-    page = recording_to_html(REPORT)
+    page = text_of_page(answers_to_html([REPORT]))
 
     for text in ("Ran out of memory", "train.py:44", "(backward pass, without a line)", "cuda:0", "no line", "usable"):
         assert text in page
-    assert "usable" not in recording_to_html(replace(REPORT, gpu=replace(REPORT.gpu, usable_bytes=None)))
+    assert "usable" not in text_of_page(answers_to_html([replace(REPORT, gpu=replace(REPORT.gpu, usable_bytes=None))]))
