@@ -90,7 +90,7 @@ def test_a_cell(said):
 
     assert "Alive at the peak" in page["out"]
     frame = page["html"].partition("<iframe ")[2]
-    assert 'sandbox="allow-scripts"' in frame
+    assert 'sandbox="allow-scripts allow-downloads"' in frame
     srcdoc = unescape(frame.partition('srcdoc="')[2].partition('"')[0])
     assert srcdoc.lstrip().lower().startswith("<!doctype html>") and "Tesla T4" in srcdoc
 

@@ -60,6 +60,8 @@ def test_code_as_text():
     assert prediction.fits is True and prediction.peak_bytes == prediction.report.peak.reserved_bytes
     assert "Fits a Tesla T4" in str(prediction)
     assert "Alive at the peak" in str(prediction.show())
+    assert prediction.report.argv == ("notebook.py",)
+    assert "peaksight run notebook.py" in prediction.page
 
 
 @pytest.mark.parametrize(

@@ -60,9 +60,9 @@ class Page(Prediction):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """The page in a frame: it may run its own scripts, and has no access to the notebook."""
+        """The page in a frame: it runs its own scripts, saves its JSON, and has no access to the notebook."""
         notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
         return (
-            f'{notes}<iframe srcdoc="{escape(self.page)}" sandbox="allow-scripts" title="peaksight" '
+            f'{notes}<iframe srcdoc="{escape(self.page)}" sandbox="allow-scripts allow-downloads" title="peaksight" '
             f'style="width: 100%; height: {PAGE_HEIGHT}px; border: 0"></iframe>'
         )

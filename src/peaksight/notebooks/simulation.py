@@ -44,12 +44,10 @@ def simulate_code(code: str, before: Sequence[Cell], words: Sequence[str], notes
             env=_environment(),
             check=False,
         )
-        report = report_from_json(json.read_bytes()) if json.exists() else None
+        report = report_from_json(_named(script, json).encode()) if json.exists() else None
         if report is None or (report.finished in WITHOUT_ANSWER and report.oom is None):
             raise _no_answer(done.stderr, notes)
-        return Prediction(
-            report=report, text=done.stdout.rstrip(), page=page.read_text("utf-8"), notes=(*where, *notes)
-        )
+        return Prediction(report=report, text=done.stdout.rstrip(), page=_named(script, page), notes=(*where, *notes))
 
 
 _COMMAND = (sys.executable, "-m", "peaksight", "run")
@@ -70,6 +68,12 @@ def _joined(before: Sequence[Cell], code: str) -> tuple[str, tuple[str, ...]]:
     begin = len(lines) + 1
     where = (f"Lines of notebook.py: {', '.join(places)}, this code from line {begin}.",) if before else ()
     return "\n".join([*lines, code, ""]), where
+
+
+def _named(script: Path, file: Path) -> str:
+    """The text of `file` with the name of `script` in place of its path, which is another each time."""
+    path = "(?:<wbr>)?".join(map(re.escape, str(script)))  # where a page may break it
+    return re.sub(path, script.name, file.read_text("utf-8"))
 
 
 def _environment() -> dict[str, str]:
