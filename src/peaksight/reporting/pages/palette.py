@@ -25,10 +25,9 @@ COLORS: dict[str, tuple[str, str]] = {
 }
 
 _WORDS = {
-    "unallocated": "cached, not allocated",
+    "unallocated": "reserved, unused",
     "context": "CUDA context",
     "other_processes": "other processes",
-    "withheld": "withheld from the allocator",
 }
 
 

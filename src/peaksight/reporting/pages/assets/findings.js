@@ -14,7 +14,7 @@ function placesOf(finding, rows) {
   return places.sort((a, b) => sumOf(b[1]) - sumOf(a[1])).slice(0, MOST_PLACES);
 }
 
-const isInside = (module, outer) => module === outer || module.startsWith(`${outer}.`);
+const isInside = (module, outer) => module === outer || module.startsWith(`${outer}.`) || module.startsWith(`${outer}[`);
 
 /** Whether `name` stands in `text` as a whole: not `train.py:4` in `train.py:40`. */
 function isNamed(name, text) {

@@ -22,7 +22,7 @@ function halfToEven(value) {
 /** `12.5 %`. */
 const formatShare = (part, whole) => `${((100 * part) / whole).toFixed(1)} %`;
 
-const WORDS = { optimizer_state: "optimizer state", unallocated: "cached, not allocated" };
+const WORDS = { optimizer_state: "optimizer state", unallocated: "reserved, unused" };
 
 /** A category as a person reads it. */
 const wordsOf = (category) => WORDS[category] ?? category.replaceAll("_", " ");

@@ -20,7 +20,7 @@ function timelineOption(report, colors, toCard) {
     grid: { left: 8, right: 12, top: 56, bottom: 60, outerBoundsMode: "same", outerBoundsContain: "axisLabel" },
     legend: { type: "scroll", data: columns.map((column) => column.category), top: 0, left: 0, itemWidth: 12, itemHeight: 12, icon: "roundRect", textStyle: { color: colors.ink }, pageIconColor: colors.ink, pageTextStyle: { color: colors.ink }, formatter: wordsOf },
     tooltip: { trigger: "axis", confine: true, backgroundColor: colors.panel, borderColor: colors.rule, padding: 10, textStyle: { color: colors.ink }, axisPointer: { type: "line", lineStyle: { color: colors.ink } }, formatter: (shown) => momentTip(report, shown[0].dataIndex) },
-    xAxis: { type: "value", min: course.spans[0].first_tick, max: lastTick(course), axisLabel: { color: colors.faint, formatter: (tick) => tick.toLocaleString("en"), hideOverlap: true }, axisLine: { lineStyle: { color: colors.rule } }, splitLine: { show: false }, axisPointer: { label: { show: false } } },
+    xAxis: { type: "value", min: course.spans[0].first_tick, max: course.ticks[course.ticks.length - 1], axisLabel: { color: colors.faint, formatter: (tick) => tick.toLocaleString("en"), hideOverlap: true }, axisLine: { lineStyle: { color: colors.rule } }, splitLine: { show: false }, axisPointer: { label: { show: false } } },
     yAxis: { type: "value", min: 0, max: Math.ceil(most / distance) * distance, interval: distance, axisLabel: { color: colors.faint, formatter: roundBytes }, splitLine: { lineStyle: { color: colors.rule } } },
     dataZoom: [
       { type: "slider", height: 22, bottom: 10, filterMode: "none", borderColor: colors.rule, fillerColor: "rgba(120, 140, 170, 0.2)", textStyle: { color: colors.faint }, labelFormatter: "", dataBackground: { lineStyle: { color: colors.faint }, areaStyle: { color: colors.rule } } },
@@ -93,7 +93,7 @@ function stepsOf(course, colors) {
   return [...first].map(([step, tick], at) => ({
     xAxis: tick,
     lineStyle: { color: colors.faint, width: 1, type: "dashed", opacity: at % every ? 0.25 : 0.8 },
-    label: { show: at % every === 0 && tick < 0.95 * lastTick(course), formatter: `step ${step}`, position: "end", color: colors.faint, distance: 4, align: "left" },
+    label: { show: at % every === 0 && tick < 0.95 * lastTick(course), formatter: step ? `step ${step}` : "init", position: "end", color: colors.faint, distance: 4, align: "left" },
   }));
 }
 
@@ -112,7 +112,8 @@ function peakOf(course, colors) {
 function failureOf(course, colors) {
   if (course.failed_tick === null) return [];
   const at = partAt(course, course.failed_tick);
-  const label = { formatter: "out of memory", position: at > course.ticks.length / 4 ? "left" : "right", distance: 7 };
+  const side = at > course.ticks.length / 4 ? { position: [-4, -14], align: "right" } : { position: [15, -14] };
+  const label = { formatter: "out of memory", ...side };
   return [pointAt(course, at, "diamond", colors.bad, label, colors)];
 }
 

@@ -12,7 +12,10 @@ const VIEWS = {
 };
 
 const lineOf = (row) => row.source || OUTSIDE.source;
-const modulePath = (module) => (module ? module.split(".").map((name) => ({ name, isModule: true })) : [OUTSIDE.module]);
+
+/** The parts of `model.layers.3`, or of `params['llm'][0]` under JAX. */
+const modulePath = (module) => (module ? module.split(/\.|(?=\[)/).map((name) => ({ name, isModule: true })) : [OUTSIDE.module]);
+const joinedName = (outer, inner) => (inner.startsWith("[") ? outer + inner : `${outer}.${inner}`);
 const leafOf = (row) => [row.tensor || wordsOf(row.category), row.op].filter(Boolean).join(" by ");
 
 /** The tree of `rows` in the order of `view`: nodes have name, bytes, children, and rows at the leaves. */
@@ -40,7 +43,7 @@ function finished(node) {
   for (const row of node.rows) addTo(node.categories, row.category, row.bytes);
   for (const child of node.children) for (const [name, bytes] of child.categories) addTo(node.categories, name, bytes);
   const [child] = node.children;
-  if (node.children.length === 1 && node.isModule && child.isModule) return { ...child, name: `${node.name}.${child.name}` };
+  if (node.children.length === 1 && node.isModule && child.isModule) return { ...child, name: joinedName(node.name, child.name) };
   if (node.children.length > MOST_CHILDREN) node.children = withOthers(node.children);
   return node;
 }
