@@ -75,6 +75,16 @@ def test_markdown_is_printed_where_nothing_else_is_said(peaksight, tmp_path):
     assert written.stdout.startswith("Does not fit")
 
 
+def test_a_comparison_in_markdown(peaksight):
+    """Of two saved runs; stdout is for one of both."""
+    done = peaksight("compare", "--format", "markdown", SAVED, SAVED)
+    refused = peaksight("compare", "--format", "markdown", "--json", "-", SAVED, SAVED)
+
+    assert done.stdout.startswith("### peaksight compare\n\n**The predicted peaks of A and B are the same")
+    assert (2, "") == (refused.returncode, refused.stdout)
+    assert "#no-output" in refused.stderr
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -21,8 +21,7 @@ from peaksight.cli.simulation_options import SimulationOptions, simulation_optio
 from peaksight.errors import ScriptError, UsageError
 from peaksight.records import CommitHistory, Comparison
 from peaksight.reporting.comparison import render_commits, render_comparison
-from peaksight.reporting.comparison_sentences import happened
-from peaksight.reporting.github import comparison_annotations, plain_summary
+from peaksight.reporting.github import comparison_annotations
 from peaksight.reporting.json import comparison_to_json
 
 # A command in quotes that begins with an option of its own, which click would take for one option.
@@ -111,7 +110,7 @@ def _publish_comparison(found: Comparison, to: Destinations, output: Output) -> 
         json=to_json,
         page=partial(comparison_page, found),
         annotations=partial(comparison_annotations, found),
-        summary=lambda: plain_summary("peaksight compare", happened(found)),
+        summary=lambda: _markdown(found),
         target=script_of(found.b.argv),
     )
     publish_answer(answer, to, output)
@@ -119,4 +118,20 @@ def _publish_comparison(found: Comparison, to: Destinations, output: Output) -> 
 
 def _publish_commits(found: CommitHistory, to: Destinations, output: Output) -> None:
     render, to_json = partial(render_commits, found), partial(comparison_to_json, found)
-    publish_answer(Answer(render=render, json=to_json, page=partial(commits_page, found)), to, output)
+    answer = Answer(
+        render=render, json=to_json, page=partial(commits_page, found), summary=lambda: _markdown_of_commits(found)
+    )
+    publish_answer(answer, to, output)
+
+
+def _markdown(found: Comparison) -> str:
+    """The comparison for a pull request; its templates are imported here."""
+    from peaksight.reporting.exports.comparison_markdown import comparison_to_markdown
+
+    return comparison_to_markdown(found)
+
+
+def _markdown_of_commits(found: CommitHistory) -> str:
+    from peaksight.reporting.exports.comparison_markdown import commits_to_markdown
+
+    return commits_to_markdown(found)

@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from peaksight.cli.formats import FORMATS, TEXT, located, script_of
+from peaksight.cli.formats import FORMATS, MARKDOWN, TEXT, located, script_of
 from peaksight.cli.output import STDOUT
 from peaksight.errors import UsageError
 from peaksight.gpus import Room
 from peaksight.records import Capture, Report
 
-MARKDOWN, MEMORY_VIZ = "markdown", "memory_viz"
+MEMORY_VIZ = "memory_viz"
 
 
 @dataclass(frozen=True, slots=True)

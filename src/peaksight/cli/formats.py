@@ -10,16 +10,16 @@ from rich.console import Console
 from peaksight.cli.output import Output
 from peaksight.reporting.github import Locate
 
-TEXT, GITHUB = "text", "github"
+TEXT, GITHUB, MARKDOWN = "text", "github", "markdown"
 FORMATS = (TEXT, GITHUB)
 
 format_option = click.option(
     "--format",
     "form",
-    type=click.Choice(FORMATS),
+    type=click.Choice((*FORMATS, MARKDOWN)),
     default=TEXT,
     show_default=True,
-    help="github adds annotations, and a summary where GITHUB_STEP_SUMMARY names a file.",
+    help="github adds annotations, and a summary where GITHUB_STEP_SUMMARY names a file; markdown is that summary.",
 )
 
 

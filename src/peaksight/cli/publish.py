@@ -9,8 +9,8 @@ from typing import Any
 import click
 from rich.console import Console
 
-from peaksight.cli.exports import EXPORTS, MARKDOWN, PRINTED, Run, check_output
-from peaksight.cli.formats import GITHUB, TEXT, located, print_for_github, script_of
+from peaksight.cli.exports import EXPORTS, PRINTED, Run, check_output
+from peaksight.cli.formats import GITHUB, MARKDOWN, TEXT, located, print_for_github, script_of
 from peaksight.cli.output import STDOUT, Output
 from peaksight.errors import UsageError
 from peaksight.reporting import render_report, report_to_json
@@ -102,7 +102,10 @@ def json_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a command found, in each form that it can be published in; `target` is the script that its lines are of."""
+    """What a command found, in each form that it can be published in; `target` is the script that its lines are of.
+
+    `summary` is Markdown, `exported` what other tools read, None where that is the summary alone.
+    """
 
     render: Callable[[Console], None]
     json: Callable[[], str]
@@ -110,7 +113,11 @@ class Answer:
     annotations: Callable[[Locate], Iterable[str]] = lambda _: ()
     summary: Callable[[], str] = lambda: ""
     target: str = ""
-    exported: Callable[[], bytes] = lambda: b""
+    exported: Callable[[], bytes] | None = None
+
+    def export(self) -> bytes:
+        """What goes to `--output`."""
+        return self.summary().encode(errors="replace") if self.exported is None else self.exported()
 
 
 def publish(run: Run, to: Destinations, output: Output, *, shown: bool = True) -> None:
@@ -133,7 +140,7 @@ def publish_answer(answer: Answer, to: Destinations, output: Output, *, shown: b
     if to.json == STDOUT:
         output.print(answer.json())
     if to.exported == STDOUT:
-        output.write(answer.exported())
+        output.write(answer.export())
     if shown and to.form == GITHUB:
         render = None if to.take_stdout else answer.render
         print_for_github(answer.annotations(located(answer.target)), answer.summary(), render, output)
@@ -148,7 +155,7 @@ def _write_files(answer: Answer, to: Destinations, output: Output) -> None:
     if to.html:
         write_file(to.html, lambda path: path.write_bytes(answer.page().encode(errors="replace")), output)
     if to.output and to.output != STDOUT:
-        write_file(to.output, lambda path: path.write_bytes(answer.exported()), output)
+        write_file(to.output, lambda path: path.write_bytes(answer.export()), output)
 
 
 def write_file(path: Path, write: Callable[[Path], Any], output: Output) -> None:

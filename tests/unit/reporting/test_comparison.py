@@ -1,6 +1,7 @@
 """The page of `peaksight compare`, in a terminal and as HTML."""
 
 import io
+import re
 from dataclasses import replace
 
 import pytest
@@ -28,6 +29,7 @@ from peaksight.records import (
 from peaksight.reporting.comparison import render_commits, render_comparison
 from peaksight.reporting.comparison_sentences import happened, matching, moved
 from peaksight.reporting.differences import NUM_ROWS, tables
+from peaksight.reporting.exports.comparison_markdown import commits_to_markdown, comparison_to_markdown
 from peaksight.reporting.pages.comparison_page import commits_to_html, comparison_to_html
 from peaksight.units import GIB, MIB
 
@@ -262,6 +264,12 @@ def test_the_web_pages_say_the_same():
         assert all(word in text for word in words)
 
 
+def test_in_markdown():
+    """For a pull request: the answer and the first table, the rest folded."""
+    compare_golden(comparison_to_markdown(larger_batch()), "comparison.md")
+    compare_golden(commits_to_markdown(five_commits()), "commits.md")
+
+
 def test_texts_from_outside_are_no_markup():
     """A line of a script may hold tags."""
     found, history = larger_batch(), five_commits()
@@ -271,3 +279,5 @@ def test_texts_from_outside_are_no_markup():
 
     assert HOSTILE not in comparison_to_html(hostile)
     assert HOSTILE not in commits_to_html(replace(history, argv=(HOSTILE,), commits=(commit,)))
+    for page in (comparison_to_markdown(hostile), commits_to_markdown(replace(history, commits=(commit,)))):
+        assert HOSTILE not in re.sub("`[^`]*`", "", page)
