@@ -110,6 +110,11 @@ read: .venv/dev  ## Score `peaksight read` on public reports, and time it
 docs: .venv/docs  ## Build the documentation site in build/site; it opens from the disk
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
+.PHONY: transcripts
+transcripts: .venv/dev  ## Write what commands print today into the pages that show them; read the difference
+	$(BIN)/python -m tests.docs.pages
+	git diff --stat
+
 .PHONY: limits
 limits: .venv/dev  ## Measure what loading and training a 7B and a 70B model costs, for docs/limits.md
 	$(BIN)/python -m benchmarks.limits $(ARGS)

@@ -14,6 +14,7 @@ from tools.site.pages import generated_pages  # noqa: E402
 # [text](../somewhere), as GitHub resolves it from docs/, or from a folder of examples/systems.
 _LINK_OUT = re.compile(r"\[([^\]]+)\]\((?:\.\./)+([^)#]+)\)")
 _SYSTEM = re.compile(r"examples/systems/(\w+)/README\.md")
+_PAGES = {"src/peaksight/gpus/cards.toml": "cards.md"}
 
 
 def on_files(files, config):
@@ -32,6 +33,8 @@ def on_page_markdown(markdown, page, **_):
 def _within_the_site(text, path, up):
     if system := _SYSTEM.fullmatch(path):
         return f"[{text}]({up}systems/{system[1]}.md)"
+    if path in _PAGES:
+        return f"[{text}]({up}{_PAGES[path]})"
     if path.startswith("docs/"):
         return f"[{text}]({up}{path.removeprefix('docs/')})"
     return f"`{path}`" if text in path else f"{text} (`{path}`)"
