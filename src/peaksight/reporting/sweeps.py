@@ -85,4 +85,8 @@ def _per_sample(outcome: Outcome) -> float | None:
 
 
 def _milliseconds(seconds: float | None) -> str:
-    return "" if seconds is None else f"{1000 * seconds:.3g} ms"
+    """Three digits, or all in front of the point: 1.27, 159, 1273."""
+    if seconds is None:
+        return ""
+    milliseconds = 1000 * seconds
+    return f"{milliseconds:.0f} ms" if milliseconds >= 1000 else f"{milliseconds:.3g} ms"
