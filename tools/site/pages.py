@@ -91,8 +91,12 @@ def _schema_rows(docs):
     yield "|---|---|"
     for path in sorted(docs.glob("*.schema.json")):
         schema = json.loads(path.read_text("utf-8"))
-        about = schema["$defs"][schema["$ref"].rpartition("/")[2]]["description"]
+        about = _resolved(schema, schema.get("items", schema))["description"]
         yield f"| [{path.name.removesuffix('.schema.json')}]({path.name}) | {_first_sentence(about)} |"
+
+
+def _resolved(schema, part):
+    return schema["$defs"][part["$ref"].rpartition("/")[2]]
 
 
 def _first_sentence(text):
