@@ -6,6 +6,7 @@ from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from helpers import holder_of, peak_of, report_of
 from helpers_capsules import ended_by_memory, failure_of, process_of, steps_of, write_capsule
 from peaksight.attribution import build_recording_report
 from peaksight.cli.left_behind import trace_in
@@ -14,7 +15,9 @@ from peaksight.diagnosis.recordings import diagnosed
 from peaksight.diagnosis.runs import explain_runs
 from peaksight.postmortem import read_log
 from peaksight.postmortem.snapshots import read_snapshot
+from peaksight.records import Category, Phase
 from peaksight.records.certificate import BlockDifference, Certificate, Invariant, LossDifference, Mechanism, Worst
+from peaksight.records.jax_program import ProgramCall
 from peaksight.records.proposals import Tried
 from peaksight.records.sweep import SweepReport, SweptValue
 from peaksight.reporting import differences
@@ -23,12 +26,14 @@ from peaksight.reporting.json import (
     certificate_to_json,
     comparison_to_json,
     fix_to_json,
+    report_to_json,
     sweep_to_json,
 )
 from peaksight.reporting.pages.certificate_page import certificate_to_html
 from peaksight.reporting.pages.comparison_page import commits_to_html, comparison_to_html
 from peaksight.reporting.pages.fix_page import fix_to_html, sweep_to_html
 from peaksight.reporting.pages.read_page import answers_to_html
+from peaksight.reporting.pages.report_page import report_to_html
 from peaksight.units import GIB, MIB
 
 
@@ -101,6 +106,14 @@ def _of_plans(report):
     return {limit - size for limit in (report.usable_bytes, report.limit_bytes) for size in sizes}
 
 
+def _of_card(report):
+    """What of the card is free."""
+    return {
+        report.gpu.usable_bytes - report.peak.reserved_bytes,
+        report.peak.reserved_bytes - report.peak.allocated_bytes,
+    }
+
+
 def _of_comparison(comparison):
     """Differences, and sums of rows that are shown as one."""
     rows = [
@@ -152,6 +165,26 @@ LOGS = {
 }
 
 
+def jax_report():
+    """A job of two jitted functions."""
+    calls = [("init", Phase.INIT, 1, 3), ("train_step", Phase.FORWARD, 5, 7)]
+    programs = tuple(
+        ProgramCall(
+            name=name,
+            phase=phase,
+            first_step=0,
+            num_calls=count,
+            peak_bytes=gib * GIB,
+            argument_bytes=GIB,
+            output_bytes=GIB // 2,
+            temporary_bytes=gib * GIB // 4,
+        )
+        for name, phase, count, gib in calls
+    )
+    held = holder_of(7 * GIB, Category.ACTIVATION)
+    return report_of(held, programs=programs, torch="jax 0.11", peak=peak_of(7 * GIB, reserved_bytes=8 * GIB))
+
+
 def _pages():
     plans, comparison, commits, certified = found(), larger_batch(), five_commits(), certificate_of()
     yield "fix", (fix_to_html(plans), fix_to_json(plans), _of_plans(plans))
@@ -162,6 +195,8 @@ def _pages():
     yield "commits", (commits_to_html(commits), comparison_to_json(commits), ())
     yield "verify", (certificate_to_html(certified), certificate_to_json(certified), ())
 
+    under_jax = jax_report()
+    yield "jax", (report_to_html(under_jax), report_to_json(under_jax), _of_card(under_jax))
     for name in ("log", "job", "snapshot", "capsule"):
         answers = _read(name)
         yield name, (answers_to_html(answers), answers_to_json(answers), ())

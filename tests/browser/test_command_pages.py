@@ -12,6 +12,7 @@ CHARTS = {
     "commits": ["commits"],
     "snapshot": ["timeline", "treemap"],
     "capsule": ["last-steps"],
+    "jax": ["treemap", "programs"],
 }
 
 

@@ -15,6 +15,7 @@ REPORT = (
     *FRAME,
     *("timeline_option.js", "instant.js", "timeline.js"),
     *("tree.js", "treemap_option.js", "treemap.js", "search.js", "findings.js"),
+    *("bars.js", "programs.js"),
     "report.js",
 )
 # What draws bars and lines of bytes; the page's own script comes last.
@@ -23,7 +24,7 @@ FIX = (*BARS, "fix.js")
 SWEEP = (*BARS, "sweep.js")
 COMPARISON = (*BARS, "comparison.js")
 COMMITS = (*BARS, "commits.js")
-READ = (*REPORT[:-1], "bars.js", "read.js")
+READ = (*REPORT[:-1], "read.js")
 # A page that draws nothing.
 PLAIN = (*FRAME, "plain.js")
 

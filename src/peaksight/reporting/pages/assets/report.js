@@ -2,6 +2,7 @@
 
 startPage((report) => {
   if (report.course) new Timeline(report);
+  if (report.programs?.length) drawPrograms(report.programs);
   if (!byId("treemap")) return;
   const live = new LiveSet(report);
   offerSearch(live);
