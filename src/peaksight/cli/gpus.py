@@ -21,11 +21,11 @@ _COMPUTED = ("threads_per_multi_processor", "context_margin_bytes", "usable_byte
 _BRANDS = re.compile("^NVIDIA (GeForce )?| MIG .*$")
 
 
-# The facts of a card as `--json` prints them: those of the table, and what is computed from them.
 CardFacts = msgspec.defstruct(
     "CardFacts",
     list({**get_type_hints(Card), **dict.fromkeys(("context_bytes", *_COMPUTED), int)}.items()),
     kw_only=True,
+    namespace={"__doc__": "The facts of a card: those of the table of cards, and what is computed from them."},
 )
 
 
