@@ -32,6 +32,9 @@ class Pressure(Watcher):
 
     def _retries(self, step: WatchedStep, device: int) -> Iterable[Saying]:
         last = self._last.setdefault(device, deque(maxlen=_NUM_STEPS))
+        if not step.retries and not any(last):
+            self._thrashes.discard(device)
+            return
         if step.retries and not any(last):
             yield "retry", "the card was full for a moment: the allocator gave its cache back and went on"
         last.append(step.retries)
@@ -43,8 +46,6 @@ class Pressure(Watcher):
                 f"the card is too full: in {num_steps} of the last {len(last)} steps the allocator gave its cache back "
                 f"({sum(last)} times) and waited for the card; a smaller batch may be faster",
             )
-        elif not any(last):
-            self._thrashes.discard(device)
 
     def _others(self, step: WatchedStep, device: int) -> Iterable[Saying]:
         """`free + reserved` falls only if something else takes memory: another process, NCCL, a library."""

@@ -22,6 +22,18 @@ _SECONDS_BETWEEN_SAMPLES = 1.0
 _STEPS_WITHOUT_CARD = 3
 _MAX_ERROR = 300
 
+# Another one in each process that is forked: to ask the system for its number takes longer than to look at this.
+_this_process = object()
+
+
+def _is_forked() -> None:
+    global _this_process
+    _this_process = object()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_is_forked)
+
 P = ParamSpec("P")
 
 
@@ -76,7 +88,7 @@ class Recorder:
         self.watchers = list(watchers)
         self._statistics, self._say, self._host_bytes = statistics, say, host_bytes
         self._prediction, self._clock = prediction, clock
-        self._owner = os.getpid()
+        self._process = _this_process
         self._stopped = False
         self._error = ""
         self._began = clock()
@@ -87,7 +99,7 @@ class Recorder:
     @property
     def is_on(self) -> bool:
         """Whether it still records, in the process that it is of."""
-        return not self._stopped and os.getpid() == self._owner
+        return not self._stopped and self._process is _this_process
 
     def stop(self, why: str = "") -> None:
         """Record nothing more, and say `why` if it was not the end."""

@@ -115,7 +115,8 @@ class _Peaks:
     """The peaks of a step beside those that the script sees: `read` and `reset` are what it calls."""
 
     def __init__(self, read: Callable[[int], dict[str, Any]], reset: Callable[[int], None]) -> None:
-        self._kept: dict[int, list[int]] = {}  # in the order of `_with_peaks`
+        self._kept: dict[int, list[int]] = {}  # in the order of `_places`
+        self._places: list[tuple[str, str]] = []  # the first key and, where there are pools, the second one
         self._before_reset: dict[int, tuple[int, int]] = {}
         self._read, self._reset = read, reset
 
@@ -127,7 +128,7 @@ class _Peaks:
         found = self._read(device)
         allocated, reserved = found["allocated_bytes"]["all"], found["reserved_bytes"]["all"]
         before = self._before_reset.pop(device, (0, 0))
-        self._keep(device, [counts["peak"] for counts in _with_peaks(found)])
+        self._keep(device, [counts["peak"] for counts in self._with_peaks(found)])
         self._reset(device)
         return Figures(
             device=device,
@@ -143,13 +144,20 @@ class _Peaks:
         """The statistics as they would be if nobody but the script had reset anything."""
         found = self._read(device)
         if kept := self._kept.get(device):
-            for counts, peak in zip(_with_peaks(found), kept, strict=False):
+            for counts, peak in zip(self._with_peaks(found), kept, strict=True):
                 counts["peak"] = max(counts["peak"], peak)
         return found
 
+    def _with_peaks(self, found: Mapping[str, Any]) -> list[dict[str, int]]:
+        """Every dictionary in `found` that counts a peak; torch always fills it alike."""
+        if not self._places:
+            self._places = list(_places(found))
+        return [found[name][pool] if pool else found[name] for name, pool in self._places]
+
     def _keep(self, device: int, peaks: list[int]) -> None:
         kept = self._kept.get(device)
-        self._kept[device] = peaks if kept is None else list(map(max, kept, peaks))
+        if kept != peaks:
+            self._kept[device] = peaks if kept is None else list(map(max, kept, peaks))
 
     def reset(self, device: int) -> None:
         """The script begins to look for peaks anew, in the middle of a step."""
@@ -161,14 +169,12 @@ class _Peaks:
         self._reset(device)
 
 
-def _with_peaks(found: Mapping[str, Any]) -> Iterator[dict[str, int]]:
-    """Every dictionary in `found` that counts a peak; the order is that in which torch always fills it."""
-    for inner in found.values():
-        if type(inner) is dict:
-            if "peak" in inner:
-                yield inner
-            elif "all" in inner:
-                yield from inner.values()
+def _places(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Where in `found` a peak is counted: for the whole of a name, or for each of its pools."""
+    for name, inner in found.items():
+        if isinstance(inner, dict):
+            pools = [""] if "peak" in inner else list(inner) if "all" in inner else []
+            yield from ((name, pool) for pool in pools)
 
 
 def host_bytes() -> Callable[[], int]:

@@ -1,7 +1,7 @@
 """When a pass of the training loop ends: every optimizer has stepped."""
 
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary, WeakSet, ref
 
 
 class Passes:
@@ -15,9 +15,13 @@ class Passes:
         """No optimizer has been seen."""
         self._seen: WeakKeyDictionary[Any, None] = WeakKeyDictionary()  # in the order in which they came
         self._stepped: WeakSet[Any] = WeakSet()
+        self._only: ref[Any] | None = None  # the one that has stepped, as long as it is the only one
 
     def ended_by(self, optimizer: Any) -> bool:
         """`optimizer` stepped: whether that ended a pass."""
+        if self._only is not None and self._only() is optimizer:
+            return True
+        self._only = None
         if optimizer in self._stepped:
             self._forget_replaced_by(optimizer)
         self._seen[optimizer] = None
@@ -25,12 +29,14 @@ class Passes:
         if len(self._stepped) < len(self._seen):
             return False
         self._stepped.clear()
+        self._only = ref(optimizer) if len(self._seen) == 1 else None
         return True
 
     def begin_anew(self) -> None:
         """The pass was cut short: those of it that go on will be seen again."""
         self._seen.clear()
         self._stepped.clear()
+        self._only = None
 
     def _forget_replaced_by(self, optimizer: Any) -> None:
         seen = list(self._seen)

@@ -2,9 +2,9 @@
 
 import itertools
 import os
+from dataclasses import fields
+from functools import cache
 from pathlib import Path
-
-import msgspec
 
 from peaksight.records.encoding import encode_json
 from peaksight.records.watched import Line, WatchedProcess
@@ -30,14 +30,20 @@ class LinesSink:
         Raises:
             OSError: as when the disk is full.
         """
-        fields = msgspec.to_builtins(line)
-        content = encode_json({name: value for name, value in fields.items() if value is not None}) + b"\n"
+        known = {name: value for name in _names(type(line)) if (value := getattr(line, name)) is not None}
+        content = encode_json(known) + b"\n"
         if os.write(self._file, content) < len(content):
             raise OSError("No space left on device")
 
     def close(self) -> None:
         """Close the file."""
         os.close(self._file)
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    """Of the fields of `kind`, in their order."""
+    return tuple(field.name for field in fields(kind))
 
 
 def _new_file(directory: Path, name: str) -> tuple[Path, int]:
