@@ -46,7 +46,9 @@ class Growth(Watcher):
         """That memory grows, once; then the line; then that the end is near."""
         if step.device is None:
             return
-        card = self._cards.setdefault(step.device, _Card(step.device))
+        card = self._cards.get(step.device)
+        if card is None:
+            card = self._cards[step.device] = _Card(step.device)
         card.add(step)
         yield from card.sayings(step, self._holders)
 

@@ -1,6 +1,6 @@
 """A card that is nearly full: the allocator gives its cache back to go on, and waits for the card each time."""
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable
 
 from peaksight.live.watcher import Saying, Watcher
@@ -19,7 +19,7 @@ class Pressure(Watcher):
 
     def __init__(self) -> None:
         """No step has been seen."""
-        self._last: dict[int, deque[int]] = {}
+        self._last: defaultdict[int, deque[int]] = defaultdict(lambda: deque(maxlen=_NUM_STEPS))
         self._thrashes: set[int] = set()
         self._most_free: dict[int, int] = {}
 
@@ -31,7 +31,7 @@ class Pressure(Watcher):
         yield from self._others(step, step.device)
 
     def _retries(self, step: WatchedStep, device: int) -> Iterable[Saying]:
-        last = self._last.setdefault(device, deque(maxlen=_NUM_STEPS))
+        last = self._last[device]
         if not step.retries and not any(last):
             self._thrashes.discard(device)
             return

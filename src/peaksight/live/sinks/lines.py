@@ -3,11 +3,13 @@
 import itertools
 import os
 from dataclasses import fields
-from functools import cache
 from pathlib import Path
+from typing import get_args
 
 from peaksight.records.encoding import encode_json
 from peaksight.records.watched import Line, WatchedProcess
+
+_FIELDS = {kind: [field.name for field in fields(kind)] for kind in get_args(Line)}
 
 
 class LinesSink:
@@ -30,7 +32,7 @@ class LinesSink:
         Raises:
             OSError: as when the disk is full.
         """
-        known = {name: value for name in _names(type(line)) if (value := getattr(line, name)) is not None}
+        known = {name: value for name in _FIELDS[type(line)] if (value := getattr(line, name)) is not None}
         content = encode_json(known) + b"\n"
         if os.write(self._file, content) < len(content):
             raise OSError("No space left on device")
@@ -38,12 +40,6 @@ class LinesSink:
     def close(self) -> None:
         """Close the file."""
         os.close(self._file)
-
-
-@cache
-def _names(kind: type) -> tuple[str, ...]:
-    """Of the fields of `kind`, in their order."""
-    return tuple(field.name for field in fields(kind))
 
 
 def _new_file(directory: Path, name: str) -> tuple[Path, int]:
