@@ -91,7 +91,7 @@ def _schema_rows(docs):
     yield "|---|---|"
     for path in sorted(docs.glob("*.schema.json")):
         schema = json.loads(path.read_text("utf-8"))
-        about = _resolved(schema, schema.get("items", schema))["description"]
+        about = _resolved(schema, schema.get("items", schema)).get("description", "")
         yield f"| [{path.name.removesuffix('.schema.json')}]({path.name}) | {_first_sentence(about)} |"
 
 
