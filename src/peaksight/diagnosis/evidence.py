@@ -33,6 +33,11 @@ class Evidence:
         """What is alive at the peak, in order of birth."""
         return tuple(alive_at(self.capture, self.capture.peak_tick))
 
+    def live_of(self, allocations: Iterable[Allocation]) -> list[Allocation]:
+        """Which of `allocations` are alive at the peak, in order of birth."""
+        births = {allocation.born for allocation in allocations}
+        return [allocation for allocation in self.live if allocation.born in births]
+
     @cached_property
     def peak_maker(self) -> Allocation | None:
         """The allocation that made the peak, None of an empty run."""

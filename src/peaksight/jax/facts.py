@@ -58,7 +58,8 @@ def program_of(
 def _arguments(program: Program) -> tuple[ArgumentFact, ...]:
     graph = program.original
     casts, frozen = casts_of(graph), set(frozen_of(graph))
-    changed = {value for output, value in pairs_of(graph).items() if output not in set(graph.inputs)}
+    inputs = set(graph.inputs)
+    changed = {value for output, value in pairs_of(graph).items() if output not in inputs}
     written = set(place_outputs(program.graph(), program.donated).values())
     numbers = {value.argument for value in written}
     return tuple(

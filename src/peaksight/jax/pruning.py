@@ -34,7 +34,8 @@ def _prune_loop(node: Node, wanted: set[Value]) -> None:
     node.writes = tuple(_at(node.writes, needed))
     prune(body)
     read = _read_by(body, body.outputs) | {home for output in body.outputs if (home := body.homes.get(output))}
-    body.homes = {output: home for output, home in body.homes.items() if output in set(body.outputs)}
+    outputs = set(body.outputs)
+    body.homes = {output: home for output, home in body.homes.items() if output in outputs}
     operands = {number for number, value in enumerate(body.inputs) if value in read}
     first = len(node.reads) - len(body.inputs)
     node.reads = (*node.reads[:first], *_at(node.reads[first:], operands))

@@ -149,9 +149,9 @@ def _without_frozen_state(program: Program) -> Iterator[WhatIf]:
     owners = belongs_to(frozen, shapes)
     held = [value for value in graph.inputs if program.paths[value.argument] in owners]
     if held:
-        pairs = pairs_of(graph)
+        homes = set(held)
         num_bytes, names = total_bytes(held), program.names(held)
-        for value in {*held, *(output for output, home in pairs.items() if home in set(held))}:
+        for value in {*held, *(output for output, home in pairs_of(graph).items() if home in homes)}:
             value.bytes = 0
         yield WhatIf(change=Change.NO_FROZEN_STATE, peak_bytes=program.peak_bytes(graph), about=names, bytes=num_bytes)
 

@@ -66,7 +66,7 @@ def examine(evidence: Evidence) -> Answer:
         return _of_evaluation(evidence, *passing)
     if total_bytes(held) < DOMINATING_SHARE * evidence.peak_bytes:
         made = [a for a in depending_on_input(evidence) if a not in named]
-        alive = [a for a in evidence.live if a in frozenset(made) and a.step == evidence.peak_step]
+        alive = [a for a in evidence.live_of(made) if a.step == evidence.peak_step]
         if total_bytes(alive) >= DOMINATING_TOGETHER * evidence.peak_bytes and not _is_of_one_shape(alive):
             return [_of_batch(evidence, "Activations and temporaries of one batch", made, alive, _SMALLER)]
         return Refuted(f"activations of one step, beside what other rules name, hold {_share(evidence, held)}")

@@ -89,7 +89,7 @@ def _of_flat_copies(evidence: Evidence, flat: list[Allocation]) -> Answer:
     saved = evidence.saved_without(flat)
     if saved < NOTABLE_SHARE * evidence.peak_bytes:
         return Refuted(f"without the flat copies of gradients the peak falls by {format_bytes(saved)} only")
-    held = [a for a in evidence.live if a in frozenset(flat)]
+    held = evidence.live_of(flat)
     return [
         Finding(
             rule=RULE.slug,

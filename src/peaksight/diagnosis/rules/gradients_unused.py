@@ -58,7 +58,7 @@ def examine(evidence: Evidence) -> Answer:
 def _finding(
     evidence: Evidence, kept: Sequence[Allocation], saved_for_them: Sequence[Allocation], trained: int, falls: int
 ) -> Finding:
-    held = [a for a in evidence.live if a in frozenset(saved_for_them)]
+    held = evidence.live_of(saved_for_them)
     return Finding(
         rule=RULE.slug,
         title=f"{format_bytes(total_bytes(kept))} of gradients are of parameters that no optimizer trains",

@@ -68,7 +68,7 @@ def _title(evidence: Evidence, cached: list[Allocation], saved: int) -> str:
 
 def _sentences(evidence: Evidence, cached: list[Allocation]) -> tuple[str, ...]:
     hold = next(hold for hold in evidence.holds_of(cached) if not hold.by_graph)
-    live = [allocation for allocation in evidence.live if allocation in set(cached)]
+    live = evidence.live_of(cached)
     needed = [allocation for allocation in live if allocation.saved_by and allocation.step == evidence.peak_step]
     copies = sum(end == copy.born for copy, end in without_copies(evidence, cached).items())
     copied = f", {copies} of them copies of what is saved anyway" if copies else ""

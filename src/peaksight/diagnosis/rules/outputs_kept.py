@@ -48,7 +48,7 @@ def examine(evidence: Evidence) -> Answer:
     saved = evidence.saved_by_freeing(ends)
     if saved < NOTABLE_SHARE * evidence.peak_bytes:
         return Refuted(f"the outputs that are held beyond their use add {format_bytes(saved)} to the peak")
-    live = [allocation for allocation in evidence.live if allocation in set(kept)]
+    live = evidence.live_of(kept)
     return [
         Finding(
             rule=RULE.slug,

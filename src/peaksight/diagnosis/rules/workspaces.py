@@ -60,7 +60,7 @@ def examine(evidence: Evidence) -> Answer:
             f"without the workspace of any one operator the peak falls by {format_bytes(falls.get(largest, 0))}"
             + _largest_elsewhere(by_op)
         )
-    held = [a for a in evidence.live if a in frozenset(by_op[largest])]
+    held = evidence.live_of(by_op[largest])
     return [
         Finding(
             rule=RULE.slug,
