@@ -24,7 +24,7 @@ MESSAGE = (
     "of which 1.00 GiB is free.\n"
 )
 # What a fresh environment gets, in megabytes: torch alone has thousands.
-MOST_MEGABYTES = 40
+MOST_MEGABYTES = 25
 
 
 def run(*words, **options):
