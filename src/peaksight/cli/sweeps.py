@@ -20,9 +20,9 @@ from peaksight.planning.sweeping import Sweep
 from peaksight.planning.variants import flag_and_values
 from peaksight.records import ScriptCommand
 from peaksight.records.sweep import SweepReport, SweptValue
-from peaksight.reporting.github import plain_summary, sweep_annotations
+from peaksight.reporting.github import sweep_annotations
 from peaksight.reporting.json import sweep_to_json
-from peaksight.reporting.sweeps import render_sweep, sweep_line
+from peaksight.reporting.sweeps import render_sweep
 from peaksight.virtual_gpu.garbage import collect_rarely
 
 _OPTIONS = (
@@ -118,6 +118,13 @@ def _run(sweep: Sweep, asked: Asked) -> str | None:
     return None if largest is None else str(largest)
 
 
+def _markdown(found: SweepReport) -> str:
+    """The table for a pull request; its templates are imported here."""
+    from peaksight.reporting.exports.sweep_markdown import sweep_to_markdown
+
+    return sweep_to_markdown(found)
+
+
 def publish_sweep(found: SweepReport, to: Destinations, output: Output) -> None:
     """Print `found`, unless its JSON takes stdout, and write the file asked for."""
     answer = Answer(
@@ -125,7 +132,7 @@ def publish_sweep(found: SweepReport, to: Destinations, output: Output) -> None:
         json=partial(sweep_to_json, found),
         page=partial(sweep_page, found),
         annotations=partial(sweep_annotations, found),
-        summary=lambda: plain_summary("peaksight fix", sweep_line(found)),
+        summary=lambda: _markdown(found),
         target=script_of(found.argv),
     )
     publish_answer(answer, to, output)

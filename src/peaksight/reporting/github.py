@@ -1,11 +1,11 @@
-"""The answers of `run`, `fix` and `compare` for GitHub Actions: annotations, and one-line summaries."""
+"""The answers of `run`, `fix` and `compare` for GitHub Actions: annotations."""
 
 from collections.abc import Callable, Iterator
 
 from peaksight.records import Comparison, Report
 from peaksight.records.proposals import FixReport
 from peaksight.records.sweep import SweepReport
-from peaksight.reporting import comparison_sentences, markdown, plans, why
+from peaksight.reporting import comparison_sentences, plans, why
 from peaksight.reporting.sentences import verdict
 from peaksight.reporting.sweeps import sweep_line
 
@@ -44,11 +44,6 @@ def sweep_annotations(found: SweepReport, locate: Locate) -> Iterator[str]:
     rows = [found.best, *found.rows] if found.best else list(found.rows)
     at = next((row.tried.outcome.at for row in rows if row), "")
     yield _annotation("notice" if found.best else "error", "peaksight fix", sweep_line(found), locate(at))
-
-
-def plain_summary(title: str, sentence: str) -> str:
-    """A summary of one sentence."""
-    return f"### {title}\n\n{markdown.text(sentence)}\n\n"
 
 
 def _annotation(level: str, title: str, text: str, place: tuple[str, int] | None) -> str:

@@ -10,8 +10,8 @@ from peaksight.units import format_bytes
 
 _NARROW = ("reserved", "a step")
 _WIDE = ("reserved", "allocated", "a step", "a sample")
-_ALL = ("reserved", "allocated", "a step", "samples", "a sample")
-_WIDTH_WITH_ALL = 92
+COLUMNS = ("reserved", "allocated", "a step", "samples", "a sample")
+_WIDTH_WITHCOLUMNS = 92
 
 
 def render_sweep(found: SweepReport, console: Console) -> None:
@@ -51,7 +51,7 @@ def _card(found: SweepReport) -> tuple[str, str]:
 
 def _table(found: SweepReport, width: int) -> Table:
     """One row a value: of the columns those that there is room for, `fits` giving way to the lines of its words."""
-    names = _NARROW if width < NARROW else _WIDE if width < _WIDTH_WITH_ALL else _ALL
+    names = _NARROW if width < NARROW else _WIDE if width < _WIDTH_WITHCOLUMNS else COLUMNS
     plans = ("plan",) if found.asked == "cheapest" else ()
     table = Table(box=None, padding=(0, 1), header_style="dim")
     for title in (*plans, found.flag, *names, "fits"):
@@ -59,17 +59,17 @@ def _table(found: SweepReport, width: int) -> Table:
         is_whole = title not in ("plan", "fits")
         table.add_column(title, justify="left" if is_words else "right", no_wrap=is_whole, overflow="fold")
     for row in found.rows:
-        cells = _cells(row)
+        cells = cells_of(row)
         title = (row.tried.candidate.title,) if plans else ()
         table.add_row(*title, row.value, *(cells[name] for name in names), cells["fits"])
     return table
 
 
-def _cells(row: SweptValue) -> dict[str, str]:
-    """By the title of their column."""
+def cells_of(row: SweptValue) -> dict[str, str]:
+    """What a row says in each of `COLUMNS` and in `fits`."""
     outcome = row.tried.outcome
     if outcome.error:
-        return dict.fromkeys(_ALL, "") | {"fits": outcome.error}
+        return dict.fromkeys(COLUMNS, "") | {"fits": outcome.error}
     return {
         "reserved": format_bytes(outcome.reserved_bytes),
         "allocated": format_bytes(outcome.allocated_bytes),
