@@ -162,6 +162,32 @@ def test_hovering_tells_what_is_there(browse, chart, said):
     assert said in wait(page, f"return document.querySelector('#{chart} .tip')?.innerText")
 
 
+def test_the_pointer_chooses_a_moment(browse):
+    """What is alive where it is, and who holds most, is told below the chart."""
+    from selenium.webdriver import ActionChains
+
+    page = browse(report_to_html(FAILS))
+    canvas = page.find_element("css selector", "#timeline canvas")
+    before = text_of(page, "#instant")
+    page.execute_script("arguments[0].scrollIntoView({block: 'center'})", canvas)
+    ActionChains(page).move_to_element_with_offset(canvas, -canvas.size["width"] // 4, 0).perform()
+    wait(page, f"return document.getElementById('instant').innerText != {json.dumps(before)}")
+
+    assert "train.py" in text_of(page, "#instant")
+
+
+def test_the_step_of_the_peak_is_zoomed_to(browse):
+    """And the whole run again; the pressed button is told."""
+    page = browse(report_to_html(FAILS))
+    for part in ("step", "all"):
+        click(page, f"[data-part={part}]")
+
+        assert part == page.execute_script(
+            "return document.querySelector('[data-part][aria-pressed=true]').dataset.part"
+        )
+    assert [] == page.get_log("browser")
+
+
 def test_the_slider_chooses_a_moment(browse):
     """Its step, its phase and its largest holders are told below the chart."""
     page, course = browse(report_to_html(FAILS)), FAILS.course

@@ -253,3 +253,13 @@ def test_every_number_of_bytes_is_in_the_json(report):
     assert len(marked) > 20
     assert set() == {int(value) for value, _ in marked} - known
     assert [] == [(value, text) for value, text in marked if text != format_bytes(int(value))]
+
+
+def test_a_page_stays_small():
+    """Under 1.5 MB, also where 20,000 rows are alive at the peak."""
+    holders = [
+        holder_of(MIB + n, Category.ACTIVATION, module=f"Model.layers.{n % 100}.mlp", source=f"train.py:{n % 300}")
+        for n in range(20_000)
+    ]
+
+    assert len(report_to_html(REPORT)) < len(report_to_html(report_of(*holders))) < 1_500_000

@@ -10,7 +10,8 @@ const titleOf = (course, at) => [make("b", {}, makeSize(course.allocated_bytes[a
 function momentTip(report, at) {
   const { course } = report;
   const held = heldAt(course, at).map(([name, bytes]) => make("tr", {}, make("td", {}, makeSwatch(name)), make("td", {}, wordsOf(name)), make("td", { class: "size" }, makeSize(bytes))));
-  return make("div", { class: "tip" }, make("div", {}, ...titleOf(course, at)), make("table", {}, make("tbody", {}, ...held)));
+  const most = course.top[at].slice(0, 1).map((each) => make("div", { class: "note" }, "most: ", makeSize(each.bytes), ` at ${lineOf(course.places[each.place])}`));
+  return make("div", { class: "tip" }, make("div", {}, ...titleOf(course, at)), make("table", {}, make("tbody", {}, ...held)), ...most);
 }
 
 /** The moment below the chart, with who holds most of it. */
