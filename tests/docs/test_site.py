@@ -42,7 +42,7 @@ def test_pages_from_the_code(site):
     """Every command with its options, every card with how its memory is known, every schema."""
     commands, cards, formats = ((site / f"{name}.html").read_text("utf-8") for name in ("commands", "cards", "json"))
 
-    assert all(f'id="peaksight-{name}"' in commands for name, command in COMMANDS.items() if not command.hidden)
+    assert all(f'<h2 id="{name}">' in commands for name, command in COMMANDS.items() if not command.hidden)
     assert "--reserved-by-others" in commands
     assert all(card.name in cards and card.source.split(":")[0] in cards for card in known_cards())
     assert all(path.name in formats for path in (REPOSITORY / "docs").glob("*.schema.json"))

@@ -17,7 +17,9 @@ $ no command
 ```
 
 ```console
-$ peaksight gpus
+$ peaksight gpus \\
+    --mig
+the slices
 ```
 """
 
@@ -28,7 +30,8 @@ def test_commands_of_a_page():
 
     assert ("peaksight run train.py", ("Fits: 1.00 GiB, 3 s", "...", "the end")) == (run.text, run.shown)
     assert (None, "needs a GPU", None) == (run.reason, torchrun.reason, gpus.reason)
-    assert () == torchrun.shown == gpus.shown
+    assert ("peaksight gpus --mig", ("the slices",)) == (gpus.text, gpus.shown)
+    assert () == torchrun.shown
 
 
 def test_what_is_printed_is_compared():

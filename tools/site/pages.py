@@ -1,21 +1,21 @@
 """The pages of the site that are made from the code when it is built."""
 
+import inspect
 import json
 import re
 
+import click
+
+from peaksight.cli import peaksight
 from peaksight.gpus import Card, known_cards, known_slices, room_on
 from peaksight.units import format_bytes
 
 _COMMANDS = """# Commands
 
-What each command takes, as `peaksight COMMAND --help` says it.
+What each command takes, as `peaksight COMMAND --help` says it. Options stand in front of the script:
+everything behind it is the script's own.
 
-::: mkdocs-click
-    :module: peaksight.cli
-    :command: peaksight
-    :prog_name: peaksight
-    :style: table
-    :depth: 1
+{commands}
 """
 
 _CARDS = """# Cards
@@ -55,11 +55,32 @@ def generated_pages(repository):
     systems = repository / "examples" / "systems"
     pages = {f"systems/{path.parent.name}.md": path.read_text("utf-8") for path in sorted(systems.glob("*/README.md"))}
     return {
-        "commands.md": _COMMANDS,
+        "commands.md": _COMMANDS.format(commands="\n\n".join(_commands())),
         "cards.md": cards_page(),
         "json.md": _JSON.format(rows="\n".join(_schema_rows(repository / "docs"))),
         **pages,
     }
+
+
+def _commands():
+    group = click.Context(peaksight, info_name="peaksight", **peaksight.context_settings)
+    for name in peaksight.list_commands(group):
+        command = peaksight.get_command(group, name)
+        if not command.hidden:
+            yield "\n\n".join(_command(command, click.Context(command, info_name=name, parent=group)))
+
+
+def _command(command, context):
+    options = [each for each in command.get_params(context) if isinstance(each, click.Option)]
+    records = [option.get_help_record(context) for option in options]
+    yield f"## {context.info_name}"
+    yield f"`{context.command_path} {' '.join(command.collect_usage_pieces(context))}`"
+    yield inspect.cleandoc(command.help).replace("\b\n", "")
+    yield _table(("option", ""), [(f"`{names}`", _in_a_cell(text)) for names, text in filter(None, records)])
+
+
+def _in_a_cell(text):
+    return " ".join(text.split()).replace("|", "\\|").replace("<=", "&le;").replace(">=", "&ge;")
 
 
 def cards_page():

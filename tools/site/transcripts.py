@@ -1,8 +1,9 @@
 """The commands that pages show, and what they print: found, run, compared, and written anew.
 
-In a fenced block that is called `console`, a line that begins with `$ ` is a command; the lines below it are what it
-prints on stdout. `...` alone in a line stands for any lines. A command without lines below it may print anything. A
-command that no test runs says so in a comment that the reader sees: `# not tested: needs a GPU`.
+In a fenced block that is called `console`, a line that begins with `$ ` is a command, with the next line if it ends
+with a backslash; the lines below are what it prints on stdout. `...` alone in a line stands for any lines. A command
+without lines below it may print anything. A command that no test runs says so in a comment that the reader sees:
+`# not tested: needs a GPU`.
 """
 
 import os
@@ -70,10 +71,12 @@ def commands_of(page):
 
 
 def _command(lines, start, end):
-    text = lines[start].removeprefix("$ ")
+    first = start + 1
+    while lines[first - 1].endswith("\\"):
+        first += 1
+    text = re.sub(r"\s*\\\n\s*", " ", "\n".join(lines[start:first])).removeprefix("$ ")
     comment = _COMMENT.search(text)
-    shown = tuple(lines[start + 1 : end])
-    return Command(_COMMENT.sub("", text), start + 1, end, shown, comment and comment[1])
+    return Command(_COMMENT.sub("", text), first, end, tuple(lines[first:end]), comment and comment[1])
 
 
 def run(text, folder):
