@@ -1,8 +1,12 @@
 """What a script named is harmless in Markdown: GitHub shows it as it is."""
 
+import html
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from peaksight.reporting.markdown import code, fence, prose, text
 
@@ -54,3 +58,26 @@ def test_a_block_ends_where_it_ends(block):
 
     assert f"{last}diff" == first
     assert all(last not in line for line in lines)
+
+
+def shown_in_a_table(cell):
+    """The text of a cell as a reader of GitHub's Markdown sees it, and how many cells its row has."""
+    page = (
+        MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(f"| a | b |\n|---|---|\n| {cell} | end |\n")
+    )
+    cells = re.findall("<td>(.*?)</td>", page, re.DOTALL)
+    tags = re.findall(r"<[^!].*?>", cells[0])
+    return html.unescape(re.sub("<.*?>", "", cells[0])), len(cells), [tag for tag in tags if "code" not in tag]
+
+
+@given(words=WORDS)
+def test_it_is_shown_as_it_is(words):
+    """In a cell, by a reader of Markdown: the same words, no markup, no cell of their own."""
+    one_line = " ".join(words.splitlines())
+
+    assert (one_line.strip(), 2, []) == shown_in_a_table(text(words))
+    assert (" ".join(one_line.split()), 2, []) == _squeezed(*shown_in_a_table(code(words)))
+
+
+def _squeezed(words, *rest):
+    return " ".join(words.split()), *rest
