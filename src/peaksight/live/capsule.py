@@ -15,7 +15,7 @@ from peaksight.live import running, surroundings
 from peaksight.live.allocator_lines import holders_of, lines_of
 from peaksight.live.capsule_file import CapsuleFile, TooLarge, append_line
 from peaksight.live.card import card_of, versions
-from peaksight.live.disguises import sign_of
+from peaksight.live.disguises import sign_of, signing
 from peaksight.live.history import History, keep_history
 from peaksight.live.history_cost import HistoryWhereAffordable
 from peaksight.live.out_of_memory import Moment
@@ -48,6 +48,7 @@ def keep_capsule(recorder: Recorder, directory: Path, patches: Patches, *, say: 
     capsule = OomCapsule(directory, recorder.process, say=say)
     recorder.sinks.append(capsule)
     recorder.on_out_of_memory.append(lambda _, moment: capsule.observed(moment))
+    recorder.on_handled.append(capsule.handled_in)
     recorder.on_failure.append(lambda _, error: capsule.failed(error))
     history = History()
     recorder.watchers.append(HistoryWhereAffordable(history))
@@ -75,6 +76,7 @@ class OomCapsule:
         self._num_failures = self._num_written = 0
         self._fatal: BaseException | None = None
         self._has_said = self._is_writing = False
+        self._last_handled = (0, 0)
 
     # As a sink.
 
@@ -98,14 +100,38 @@ class OomCapsule:
         if self._seconds_left > 0:
             self.guarded(self._write, Sign.ALLOCATOR, running.frame_of_failure(), moment)
 
+    def handled_in(self, recorder: Recorder, error: BaseException) -> None:
+        """The script handles `error`: one of memory that the allocator has not told of gets its capsule and event."""
+        found = None if self._is_writing else signing(error)
+        if (
+            found is None
+            or self._last_handled == self._key(found[0])
+            or (found[1] is Sign.ALLOCATOR and self._num_failures)
+        ):
+            return
+        self._last_handled = self._key(found[0])
+        self._num_failures += 1
+        if self._seconds_left > 0:
+            self.guarded(self._write, found[1], _frame_of(found[0]), None, found[0])
+        recorder.event("out-of-memory", f"the card is full, as {found[1]} says, and the script caught it")
+
+    def _key(self, error: BaseException) -> tuple[int, int]:
+        """Which error it is, without keeping what it holds alive."""
+        return id(error), self._steps[-1].step if self._steps else 0
+
     def failed(self, error: BaseException) -> None:
         """An `error` ends the script: one of memory that the allocator has not told of gets its capsule here."""
         self.guarded(self._failed, error)
 
     def _failed(self, error: BaseException) -> None:
         self._fatal = error
-        sign = sign_of(error)
-        if sign is None or (sign is Sign.ALLOCATOR and 0 < self._num_failures == self._num_written):
+        found = signing(error)
+        sign = found[1] if found else None
+        if (
+            sign is None
+            or (found and self._last_handled == self._key(found[0]))
+            or (sign is Sign.ALLOCATOR and 0 < self._num_failures == self._num_written)
+        ):
             return
         self._num_failures += sign is not Sign.ALLOCATOR or not self._num_failures
         self._seconds_left = max(self._seconds_left, SECONDS_OF_ONE)

@@ -25,7 +25,13 @@ _MOST_ERRORS = 100
 
 def sign_of(error: BaseException) -> Sign | None:
     """How `error` says so, or one that it was raised from or while handling, or one of its group; None if none does."""
-    return next((sign for each in _with_causes(error) if (sign := _sign(each)) is not None), None)
+    found = signing(error)
+    return found[1] if found else None
+
+
+def signing(error: BaseException) -> tuple[BaseException, Sign] | None:
+    """The one of these that says so, and how."""
+    return next(((each, sign) for each in _with_causes(error) if (sign := _sign(each)) is not None), None)
 
 
 def _sign(error: BaseException) -> Sign | None:

@@ -24,9 +24,11 @@ class History:
 
     def resume(self) -> None:
         """Go on, unless the script records itself."""
+        if self._record is None or self._is_over or self._is_the_scripts:
+            return
         from peaksight.live.torch_private import history_is_recorded  # with the script's torch
 
-        if self._record and not self._is_over and not self._is_the_scripts and not history_is_recorded():
+        if not history_is_recorded():
             self._is_ours = True
             self._record(max_entries=self._max_events, context="alloc", stacks="python")
 

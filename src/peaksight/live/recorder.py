@@ -64,7 +64,8 @@ class Recorder:
     """Records one process.
 
     `on_out_of_memory` are called with the recorder and the moment (`live.out_of_memory.Moment`) at which a card was
-    full, caught or not, `on_failure` with the recorder and the error that ends the script.
+    full, caught or not, `on_handled` with the recorder and an error that the script catches, `on_failure` with the
+    recorder and the error that ends the script.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Recorder:
         self.process = process
         self.sinks: list[Sink] = []
         self.on_out_of_memory: list[Callable[[Recorder, Moment], None]] = []
+        self.on_handled: list[Callable[[Recorder, BaseException], None]] = []
         self.on_failure: list[Callable[[Recorder, BaseException], None]] = []
         self.num_steps = 0
         self.last_steps: list[WatchedStep] = []
@@ -182,6 +184,12 @@ class Recorder:
         for callback in self.on_out_of_memory:
             callback(self, moment)
         self.event("out-of-memory", moment.text, device=moment.device)
+
+    @_harmless
+    def handled(self, error: BaseException) -> None:
+        """The script handles `error`, or ends the process while it does."""
+        for callback in self.on_handled:
+            callback(self, error)
 
     @_harmless
     def failed(self, error: BaseException) -> None:

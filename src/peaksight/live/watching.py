@@ -4,12 +4,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from peaksight.errors import UsageError
 from peaksight.extras import is_installed
 from peaksight.gpus import Room
 from peaksight.live.capsule import keep_capsule
+from peaksight.live.disguises import sign_of
 from peaksight.live.expectations import Expectations
 from peaksight.live.growth import Growth
 from peaksight.live.holders import AllocatorHolders
@@ -30,6 +32,7 @@ from peaksight.live.sinks.terminal import TerminalSink
 from peaksight.live.sinks.wandb import WandbSink
 from peaksight.live.statistics import CudaStatistics, Statistics, host_bytes
 from peaksight.live.steps import follow_steps
+from peaksight.live.swallowed import follow_handled
 from peaksight.overlays.patches import Patches
 from peaksight.records.capture_file import read_capture_file
 from peaksight.records.plan import Expectation
@@ -132,13 +135,20 @@ def recording(watching: Watching, argv: tuple[str, ...], statistics: Statistics 
         try:
             yield recorder
         except SystemExit as stop:
-            recorder.end(exit_code_of(stop))
+            _leave(recorder, exit_code_of(stop), stop)
             raise
         except BaseException as error:
             recorder.failed(error)
             recorder.end(1)
             raise
         recorder.end(0)
+
+
+def _leave(recorder: Recorder, exit_code: int, error: BaseException | None) -> None:
+    """The script ends itself, with another code than 0 maybe because of `error` or what lies behind it."""
+    if exit_code and error is not None and sign_of(error) is not None:
+        recorder.failed(error)
+    recorder.end(exit_code)
 
 
 def exit_code_of(stop: SystemExit) -> int:
@@ -164,6 +174,7 @@ def _recorder(watching: Watching, process: WatchedProcess, statistics: Statistic
         _open(recorder, open_sink)
     follow_steps(patches, recorder.optimizer_stepped, recorder.step)
     follow_out_of_memory(patches, recorder.out_of_memory)
+    follow_handled(patches, recorder.handled, partial(_leave, recorder))
     keep_capsule(recorder, watching.directory_of(process), patches, say=say)
     return recorder
 
