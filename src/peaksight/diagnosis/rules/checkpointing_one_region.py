@@ -29,6 +29,7 @@ code can be cut in the middle.
 
 from collections.abc import Iterator, Sequence
 
+from peaksight.attribution.live_set import is_alive
 from peaksight.diagnosis.evidence import Evidence, largest_lines, total_bytes
 from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
 from peaksight.records import Allocation, Basis, CheckpointFact, Effect, Finding, Fix
@@ -56,9 +57,9 @@ def examine(evidence: Evidence) -> Answer:
 
 def _held(call: CheckpointFact, evidence: Evidence) -> tuple[Allocation, ...]:
     """What was alive of the region right after it was run again, in order of birth."""
-    return tuple(
-        allocation for allocation in evidence.alive(call.recomputed_to) if allocation.born > call.recomputed_from
-    )
+    end = call.recomputed_to
+    born = evidence.born_between(call.recomputed_from + 1, end + 1)
+    return tuple(allocation for allocation in born if is_alive(allocation, end))
 
 
 def _alike(call: CheckpointFact, calls: Sequence[CheckpointFact]) -> list[CheckpointFact]:

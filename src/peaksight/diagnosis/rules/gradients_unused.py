@@ -29,6 +29,7 @@ Gradients that are set to zero instead of `None` all stay: nothing then tells wh
 
 from collections.abc import Iterator, Sequence
 
+from peaksight.attribution.live_set import is_alive
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
 from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, NotDecidable, Refuted, Rule
 from peaksight.records import Allocation, Basis, CallFact, Effect, Finding, Fix, Phase, Role
@@ -42,10 +43,11 @@ def examine(evidence: Evidence) -> Answer:
     """Gradients that outlive steps, beyond what optimizers train, and what was saved for them."""
     trained = sum(row.parameter_bytes for row in evidence.capture.optimizers if not row.frozen)
     ends = [step.last_tick for step in evidence.capture.steps if step.complete]
-    most = max((total_bytes(_gradients(evidence, end)) for end in ends), default=0)
+    gradients = [a for a in evidence.capture.allocations if a.role is Role.GRADIENT]
+    most = max((total_bytes(_alive(gradients, end)) for end in ends), default=0)
     if not trained or most < ROUNDING * trained:
         return Refuted(f"gradients of {format_bytes(most)}, and optimizers train {format_bytes(trained)}")
-    kept = [a for a in _gradients(evidence, ends[0]) if a.died is None or a.died > ends[1]]
+    kept = [a for a in _alive(gradients, ends[0]) if a.died is None or a.died > ends[1]]
     if total_bytes(kept) > ROUNDING * (most - trained):
         return NotDecidable("gradients are set to zero, not to None: which of them are in vain does not show")
     saved_for_them = list(_saved_for(evidence, kept))
@@ -81,8 +83,8 @@ def _finding(
     )
 
 
-def _gradients(evidence: Evidence, tick: int) -> list[Allocation]:
-    return [a for a in evidence.alive(tick) if a.role is Role.GRADIENT]
+def _alive(gradients: Sequence[Allocation], tick: int) -> list[Allocation]:
+    return [gradient for gradient in gradients if is_alive(gradient, tick)]
 
 
 def _saved_for(evidence: Evidence, gradients: Sequence[Allocation]) -> Iterator[Allocation]:
