@@ -60,7 +60,7 @@ def said(tmp_path_factory):
         [sys.executable, "-c", SESSION],
         input=json.dumps(list(CELLS.values())),
         cwd=folder,
-        env=os.environ | {"IPYTHONDIR": str(folder)},
+        env=os.environ | {"IPYTHONDIR": str(folder), "FORCE_COLOR": "1"},
         capture_output=True,
         text=True,
     )
@@ -87,7 +87,7 @@ def test_a_cell(said):
     """
     page = said["page"]
 
-    assert "Alive at the peak" in page["out"]
+    assert "Alive at the peak" in page["out"] and "\033[" not in page["out"]
     frame = page["html"].partition("<iframe ")[2]
     assert 'sandbox="allow-scripts allow-downloads"' in frame
     srcdoc = unescape(frame.partition('srcdoc="')[2].partition('"')[0])

@@ -18,6 +18,7 @@ from peaksight.reporting import report_from_json
 # Set where code of a notebook is simulated.
 INSIDE = "PEAKSIGHT_PEAK_INSIDE"
 _ERROR = re.compile(r"^peaksight: (.+?) See docs/messages\.md#([\w-]+)\.$", re.MULTILINE | re.DOTALL)
+_COLOURS = ("FORCE_COLOR", "CLICOLOR_FORCE", "CLICOLOR")
 _WIDTH = "100"
 _LAST_LETTERS = 4000
 
@@ -77,9 +78,10 @@ def _named(script: Path, file: Path) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """This process's, with its search path, without its way of showing figures, and with room for a report."""
+    """This process's, with its search path, without the figures and colours of a kernel, with room for a report."""
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-    return os.environ | {"PYTHONPATH": path, "MPLBACKEND": "Agg", "COLUMNS": _WIDTH, INSIDE: "1"}
+    kept = {name: value for name, value in os.environ.items() if name not in _COLOURS}
+    return kept | {"PYTHONPATH": path, "MPLBACKEND": "Agg", "COLUMNS": _WIDTH, INSIDE: "1"}
 
 
 def _no_answer(said: str, notes: Sequence[str]) -> ScriptError:
