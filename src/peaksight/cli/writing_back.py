@@ -1,6 +1,6 @@
 """`fix --write`: those changes of a plan that are edits of the script, made in the person's files."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,6 +11,7 @@ from peaksight.cli.output import Output
 from peaksight.cli.publish import write_file
 from peaksight.cli.simulation_options import SimulationOptions
 from peaksight.errors import PlanError, UsageError
+from peaksight.planning.edited_files import EditedFiles
 from peaksight.planning.judgement import is_within
 from peaksight.planning.outcomes import idle_lines, outcome_of
 from peaksight.planning.situation import Situation
@@ -33,7 +34,7 @@ def check_edits(found: FixReport, situation: Situation, options: SimulationOptio
     told, files = written(situation, found.best.candidate)
     after = {file: texts[1] for file, texts in files.changed.items()}
     output.progress("simulating the script as edited")
-    outcome = _simulated(_rest(found.plan, told), after, situation, options, found.limit_bytes)
+    outcome = _simulated(_rest(found.plan, told, files), after, situation, options, found.limit_bytes)
     _check(outcome, found)
     output.say(f"As edited, the script needs {format_bytes(outcome.reserved_bytes)} (simulated).")
 
@@ -58,12 +59,13 @@ def write_into_script(found: FixReport, situation: Situation, output: Output) ->
         if not each.in_diff:
             output.warn(f"Not written: {each.words}")
     sources = digest_of_script(situation.command.target)
-    return replace(found, plan=replace(_rest(found.plan, told), sources=sources))
+    return replace(found, plan=replace(_rest(found.plan, told, files), sources=sources))
 
 
-def _rest(plan: Plan, told: Sequence[Written]) -> Plan:
-    """`plan` with what is not in its diff."""
-    return replace(plan, changes=tuple(c for c, each in zip(plan.changes, told, strict=False) if not each.in_diff))
+def _rest(plan: Plan, told: Sequence[Written], files: EditedFiles) -> Plan:
+    """`plan` with what is not in its diff, and the arguments that the edits of `files` give."""
+    changes = tuple(c for c, each in zip(plan.changes, told, strict=False) if not each.in_diff)
+    return replace(plan, changes=changes, arguments=plan.arguments or files.arguments)
 
 
 def _simulated(
@@ -75,10 +77,20 @@ def _simulated(
     script = Path(situation.command.target)
     with edited_copy(script.parent, after) as folder:
         command = _under(plan, replace(situation.command, target=str(folder / script.name)))
+        command = replace(
+            command, args=tuple(_moved(word, script.resolve().parent, folder, after) for word in command.args)
+        )
         captures = simulate_elsewhere(command, options.room, max_failures=0, changes=plan.changes, **options.of_each)
     if captures is None:
         return Outcome(error="has no answer")
     return outcome_of(captures, limit_bytes, idle_lines(captures))
+
+
+def _moved(word: str, folder: Path, there: Path, after: Collection[str]) -> str:
+    """An argument that names an edited file (`--config=config.yaml`), with the file that is simulated."""
+    begin, equal, name = word.rpartition("=")
+    files = (file for file in after if name and Path(name).resolve() == folder / file)
+    return next((f"{begin}{equal}{there / file}" for file in files), word)
 
 
 def _under(plan: Plan, command: ScriptCommand) -> ScriptCommand:

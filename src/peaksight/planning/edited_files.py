@@ -1,10 +1,12 @@
 """The files of a script as they are, and as the changes of a plan make them."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from peaksight.extras import is_installed
 from peaksight.planning.diffs import unified_diff
+from peaksight.planning.knob_values import CannotEditError
 from peaksight.records.source_edit import SourceEdit
 
 if TYPE_CHECKING:
@@ -12,7 +14,10 @@ if TYPE_CHECKING:
 
 
 class EditedFiles:
-    """Files of the script's folder, by their names from there; none is changed on disk."""
+    """Files of the script's folder, by their names from there; none is changed on disk.
+
+    `arguments` are the script's where an edit is of the line that launches it, else None.
+    """
 
     def __init__(self, script: Path) -> None:
         """No edit was made yet."""
@@ -20,6 +25,22 @@ class EditedFiles:
         self._before: dict[str, bytes] = {}
         self._after: dict[str, bytes] = {}
         self._unfold: dict[str, list[int]] = {}
+        self.arguments: tuple[str, ...] | None = None
+
+    def name_of(self, path: Path) -> str:
+        """`path` from the script's folder; empty where it is not in there."""
+        folder, real = self.script.resolve().parent, path.resolve()
+        return str(real.relative_to(folder)) if real.is_relative_to(folder) else ""
+
+    def edit_text(self, file: str, edit: Callable[[str], tuple[str, list[int]]]) -> list[int]:
+        """Have `edit` change the text of `file`, and the lines at which it did so; none where it cannot."""
+        self.before(file)
+        try:
+            after, lines = edit(self._after[file].decode())
+        except (CannotEditError, UnicodeDecodeError):
+            return []
+        self._after[file] = after.encode()
+        return lines
 
     def before(self, file: str) -> bytes:
         """The content of `file`, named from the script's folder; empty where there is none."""

@@ -1,20 +1,15 @@
 """Keyword arguments of calls in a script, changed in its text; everything else in it stays, character by character."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider, QualifiedNameProvider
 
-# From the text of an argument, None where the call has none, to that it gets, None to leave it out.
-Edit = Callable[[str | None], str | None]
+from peaksight.planning.knob_values import CannotEditError, Edit
 
 _NO_SPACE = cst.SimpleWhitespace("")
-
-
-class CannotEditError(ValueError):
-    """The argument is not written so that it can be changed in place."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from typing import Any
 from peaksight.extras import is_installed
 from peaksight.planning.edit_candidates import words_of
 from peaksight.planning.edited_files import EditedFiles
+from peaksight.planning.knob_edits import Place, edit_flags, edit_knobs
 from peaksight.planning.situation import Situation
 from peaksight.records.plan import Change
 from peaksight.records.proposals import Candidate, Written
@@ -28,7 +29,8 @@ def written(situation: Situation, candidate: Candidate) -> tuple[tuple[Written, 
     found = [_written(sources, change, situation) for change in candidate.changes]
     if candidate.arguments is not None:
         words = f"the script's arguments: {shlex.join(candidate.arguments)}"
-        found.append(Written(kind="own-flags", words=words))
+        place = edit_flags(sources, situation, candidate.arguments)
+        found.append(Written(kind="own-flags", words=words, at=place.at, in_diff=bool(place.lines)))
     return tuple(found), sources
 
 
@@ -37,16 +39,21 @@ def _written(sources: EditedFiles, change: Change, situation: Situation) -> Writ
         statement = SourceEdit(**change.parameters)
         sources.edit_statement(statement)
         return Written(kind=change.kind, words=WORDS[change.kind](change.parameters), at=statement.at, in_diff=True)
-    lines = _edit_calls(sources, change, situation) if is_installed("libcst") else []
-    at = ", ".join(f"{sources.script.name}:{line}" for line in lines)
-    return Written(kind=change.kind, words=WORDS[change.kind](change.parameters), at=at, in_diff=bool(lines))
+    place = _edit_calls(sources, change, situation)
+    if not place.lines:
+        place = edit_knobs(sources, change, situation)
+    words = WORDS[change.kind](change.parameters)
+    return Written(kind=change.kind, words=words, at=place.at, in_diff=bool(place.lines))
 
 
-def _edit_calls(sources: EditedFiles, change: Change, situation: Situation) -> list[int]:
-    """The lines of the calls whose arguments make `change`, none where that cannot be."""
+def _edit_calls(sources: EditedFiles, change: Change, situation: Situation) -> Place:
+    """The calls whose arguments make `change`, none where that cannot be."""
+    if not is_installed("libcst"):
+        return Place()
     from peaksight.planning.call_edits import call_edits
 
-    return next(filter(None, (sources.edit_calls(*edits) for edits in call_edits(change, situation))), [])
+    found = (sources.edit_calls(*edits) for edits in call_edits(change, situation))
+    return Place(sources.script.name, tuple(next(filter(None, found), ())))
 
 
 @dataclass(frozen=True)

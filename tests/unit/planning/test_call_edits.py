@@ -6,7 +6,7 @@ import pytest
 
 from helpers import allocation_of, capture_of, step_of
 from peaksight.planning.writing import written
-from peaksight.records import BatchFact
+from peaksight.records import BatchFact, ScriptCommand
 from peaksight.records.findings import Effect
 from peaksight.records.plan import Change
 from peaksight.records.proposals import Candidate
@@ -56,7 +56,7 @@ def edits_of(folder, source, *changes):
     ]
     capture = capture_of(allocation_of(512, born=1), steps=(step_of(1, 0, 2), step_of(2, 2, 3)), batches=batches)
     optimizers = (SimpleNamespace(kind="AdamW"),)
-    command = SimpleNamespace(target=str(folder / "train.py"))
+    command = ScriptCommand(target=str(folder / "train.py"))
     situation = SimpleNamespace(command=command, optimizers=optimizers, capture=capture)
     candidate = Candidate(kinds=(), title="", slots=(), effect=Effect.NOISE, changes=changes)
     told, files = written(situation, candidate)

@@ -6,7 +6,8 @@ import pytest
 
 from peaksight.overlays.apply import OVERLAYS
 from peaksight.planning.diffs import unified_diff
-from peaksight.planning.editing import CallEdit, CannotEditError, edited
+from peaksight.planning.editing import CallEdit, edited
+from peaksight.planning.knob_values import CannotEditError
 from peaksight.planning.writing import WORDS
 
 FUSED = CallEdit(names={"torch.optim.AdamW"}, arguments={"foreach": lambda given: None, "fused": lambda given: "True"})

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from peaksight.planning.writing import written
+from peaksight.records import ScriptCommand
 from peaksight.records.findings import Effect
 from peaksight.records.plan import Change
 from peaksight.records.proposals import Candidate
@@ -15,10 +16,10 @@ options = TrainingArguments("out", per_device_train_batch_size={}, gradient_accu
 """
 
 
-def written_for(folder, source, *changes, arguments=None):
+def written_for(folder, source, *changes, args=(), arguments=None):
     """What a person is told of `changes` to a script with `source`."""
     (folder / "train.py").write_text(source)
-    situation = SimpleNamespace(command=SimpleNamespace(target=str(folder / "train.py")), optimizers=())
+    situation = SimpleNamespace(command=ScriptCommand(target=str(folder / "train.py"), args=args), optimizers=())
     candidate = Candidate(kinds=(), title="", slots=(), effect=Effect.ROUNDING, changes=changes, arguments=arguments)
     told, files = written(situation, candidate)
     return told, files.diff()
@@ -67,3 +68,30 @@ def test_without_the_library_that_edits_calls(monkeypatch, tmp_path):
 
     assert (told.at, told.in_diff, diff) == ("", False, "")
     assert "divided by 4" in told.words
+
+
+def test_settings_that_the_command_names(monkeypatch, tmp_path):
+    """Where the script fills TrainingArguments from a file, that file is edited."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/a.yaml").write_text("lr: 1\nper_device_train_batch_size: 8\n")
+    change = Change(kind="training-arguments", parameters={"parts": 4})
+
+    (told,), diff = written_for(tmp_path, "", change, args=("--config=conf/a.yaml",))
+
+    assert told.at == "conf/a.yaml:2" and told.in_diff
+    assert "+++ b/conf/a.yaml" in diff
+    assert "-per_device_train_batch_size: 8\n+gradient_accumulation_steps: 4\n+per_device_train_batch_size: 2" in diff
+
+
+def test_the_line_that_launches_the_script(tmp_path):
+    """Flags that another plan wants, and those of TrainingArguments, whose new values the simulation gets too."""
+    (tmp_path / "run.sh").write_text("set -e\npython train.py --per_device_train_batch_size 8 --seed 1\n")
+    flags = ("--per_device_train_batch_size", "8", "--seed", "1")
+    change = Change(kind="training-arguments", parameters={"parts": 2})
+
+    own, diff = written_for(tmp_path, "", args=flags, arguments=(*flags[:1], "4", *flags[2:]))
+    (told,), _ = written_for(tmp_path, "", change, args=flags)
+
+    assert (own[0].at, told.at) == ("run.sh:2", "run.sh:2")
+    assert "+python train.py --per_device_train_batch_size 4 --seed 1\n" in diff
