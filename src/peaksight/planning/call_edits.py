@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Iterator
 
+from peaksight.planning.blocks import checkpointable_blocks
 from peaksight.planning.editing import CallEdit
 from peaksight.planning.knob_values import (
     Edit,
@@ -78,6 +79,12 @@ def _accelerate(situation: Situation, *, parts: int, loaders: Collection[int]) -
     yield (_loader(situation, parts), CallEdit(names=_ACCELERATORS, arguments=more))
 
 
+def _checkpointing(situation: Situation, *, modules: Collection[str], save: Collection[str] = ()) -> Iterator[Edits]:
+    """All blocks of a model of transformers, which checkpoints all or none."""
+    if not save and set(modules) == set(checkpointable_blocks(situation)):
+        yield (CallEdit(names=ARGUMENTS, arguments={"gradient_checkpointing": given_as("True")}),)
+
+
 def _lightning(situation: Situation, *, parts: int) -> Iterator[Edits]:
     more = {
         "accumulate_grad_batches": multiplied(parts),
@@ -95,6 +102,7 @@ _EDITS: dict[str, Callable[..., Iterator[Edits]]] = {
     "accelerate-accumulation": _accelerate,
     "autocast": _autocast,
     "bucket-views": _bucket_views,
+    "checkpoint-modules": _checkpointing,
     "fused-attention": _attention,
     "lightning-accumulation": _lightning,
     "optimizer-implementation": _optimizer,

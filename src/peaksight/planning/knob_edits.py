@@ -12,6 +12,9 @@ from peaksight.planning.situation import Situation
 from peaksight.planning.variants import with_flag
 from peaksight.records.plan import Change
 
+# What everybody gives TrainingArguments.
+_REQUIRED = "output_dir"
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -34,7 +37,8 @@ def edit_knobs(files: EditedFiles, change: Change, situation: Situation) -> Plac
     arguments = situation.command.args
     for path in settings_files(arguments):
         if name := files.name_of(path):
-            lines = files.edit_text(name, partial(in_settings, knobs=knobs, is_json=path.suffix == ".json"))
+            is_json = path.suffix == ".json"
+            lines = files.edit_text(name, partial(in_settings, knobs=knobs, is_json=is_json, anchor=_REQUIRED))
             if lines:
                 return Place(name, tuple(lines))
     place = _edit_launch(files, knobs)
@@ -51,7 +55,7 @@ def edit_flags(files: EditedFiles, situation: Situation, after: tuple[str, ...])
 
 def _edit_launch(files: EditedFiles, knobs: Mapping[str, Edit]) -> Place:
     for path in launch_files(files.script.parent, files.script.name):
-        lines = files.edit_text(path.name, partial(in_launch, script=files.script.name, knobs=knobs))
+        lines = files.edit_text(path.name, partial(in_launch, script=files.script.name, knobs=knobs, anchor=_REQUIRED))
         if lines:
             return Place(path.name, tuple(lines))
     return Place()

@@ -42,8 +42,10 @@ def launch_files(folder: Path, script: str) -> list[Path]:
     return [path for path in named if _is_small(path) and script in path.read_text("utf-8", errors="replace")]
 
 
-def in_settings(text: str, knobs: Knobs, *, is_json: bool) -> Edited:
-    """Keys of YAML or JSON, each in the text once; a knob that is not there comes before the first one that is.
+def in_settings(text: str, knobs: Knobs, *, is_json: bool, anchor: str = "") -> Edited:
+    """Keys of YAML or JSON, each in the text once; one that is not there comes before the first one that is.
+
+    Where there is none of them, it comes before the key `anchor`.
 
     Raises:
         CannotEditError: there is none of them, one is there several times, or its value cannot be changed so.
@@ -58,13 +60,13 @@ def in_settings(text: str, knobs: Knobs, *, is_json: bool) -> Edited:
         space = f"\n{begin}" if not begin.strip() else " "
         return f'"{name}": {value},{space}' if is_json else f"{name}: {value}{space}"
 
-    changed = _changed(text, knobs, find, added, json.dumps if is_json else _in_yaml)
+    changed = _changed(text, knobs, anchor, find, added, json.dumps if is_json else _in_yaml)
     if is_json:
         _check_json(changed[0])
     return changed
 
 
-def in_launch(text: str, script: str, knobs: Knobs) -> Edited:
+def in_launch(text: str, script: str, knobs: Knobs, *, anchor: str = "") -> Edited:
     """Flags behind the name of the `script` in its one command; a flag that is a variable of the file is set there.
 
     Raises:
@@ -90,18 +92,19 @@ def in_launch(text: str, script: str, knobs: Knobs) -> Edited:
             return f'--{name}", "{value}", "'
         return f"--{name}{'=' if before[1].endswith('=') else ' '}{value} "
 
-    return _changed(text, knobs, find, added, str)
+    return _changed(text, knobs, anchor, find, added, str)
 
 
 def _changed(
     text: str,
     knobs: Knobs,
+    anchor: str,
     find: Callable[[str], list[re.Match[str]]],
     added: Callable[[re.Match[str], str, str], str],
     in_words: Callable[[object], str],
 ) -> Edited:
     found = {name: find(name) for name in knobs}
-    first = next((matches[0] for matches in found.values() if matches), None)
+    first = next((matches[0] for matches in (*found.values(), find(anchor) if anchor else []) if matches), None)
     if first is None or any(len(matches) > 1 for matches in found.values()):
         raise CannotEditError
     places: list[tuple[int, int, str]] = []

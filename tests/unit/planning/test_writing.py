@@ -1,10 +1,11 @@
 """How the changes of a plan are written into the script."""
 
 import sys
-from types import SimpleNamespace
 
 import pytest
 
+from helpers import capture_of
+from peaksight.planning.situation import Situation
 from peaksight.planning.writing import written
 from peaksight.records import ScriptCommand
 from peaksight.records.findings import Effect
@@ -19,7 +20,8 @@ options = TrainingArguments("out", per_device_train_batch_size={}, gradient_accu
 def written_for(folder, source, *changes, args=(), arguments=None):
     """What a person is told of `changes` to a script with `source`."""
     (folder / "train.py").write_text(source)
-    situation = SimpleNamespace(command=ScriptCommand(target=str(folder / "train.py"), args=args), optimizers=())
+    command = ScriptCommand(target=str(folder / "train.py"), args=args)
+    situation = Situation(command=command, room=None, capture=capture_of(), report=None, limit_bytes=1)
     candidate = Candidate(kinds=(), title="", slots=(), effect=Effect.ROUNDING, changes=changes, arguments=arguments)
     told, files = written(situation, candidate)
     return told, files.diff()
@@ -95,3 +97,14 @@ def test_the_line_that_launches_the_script(tmp_path):
 
     assert (own[0].at, told.at) == ("run.sh:2", "run.sh:2")
     assert "+python train.py --per_device_train_batch_size 4 --seed 1\n" in diff
+
+
+def test_a_setting_that_is_not_there_yet(monkeypatch, tmp_path):
+    """Beside one that TrainingArguments always have."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.json").write_text('{\n  "output_dir": "out"\n}\n')
+    change = Change(kind="autocast", parameters={"dtype": "bfloat16"})
+
+    (told,), diff = written_for(tmp_path, "", change, args=("a.json",))
+
+    assert told.in_diff and '+  "bf16": true,\n   "output_dir": "out"' in diff
