@@ -2,13 +2,14 @@
 
 import importlib.util
 import pickle
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from helpers import holder_of, peak_of, report_of
 from helpers_capsules import ended_by_memory, failure_of, process_of, steps_of, write_capsule
-from peaksight.attribution import build_recording_report
+from peaksight.attribution import build_recording_report, build_watched_report
 from peaksight.cli.left_behind import trace_in
 from peaksight.diagnosis.logs import explain, explain_job
 from peaksight.diagnosis.recordings import diagnosed
@@ -20,6 +21,7 @@ from peaksight.records.certificate import BlockDifference, Certificate, Invarian
 from peaksight.records.jax_program import ProgramCall
 from peaksight.records.proposals import Tried
 from peaksight.records.sweep import SweepReport, SweptValue
+from peaksight.records.watched import Watched, WatchedCard, WatchedEnd, WatchedEvent
 from peaksight.reporting import differences
 from peaksight.reporting.json import (
     answers_to_json,
@@ -28,12 +30,14 @@ from peaksight.reporting.json import (
     fix_to_json,
     report_to_json,
     sweep_to_json,
+    watched_to_json,
 )
 from peaksight.reporting.pages.certificate_page import certificate_to_html
 from peaksight.reporting.pages.comparison_page import commits_to_html, comparison_to_html
 from peaksight.reporting.pages.fix_page import fix_to_html, sweep_to_html
 from peaksight.reporting.pages.read_page import answers_to_html
 from peaksight.reporting.pages.report_page import report_to_html
+from peaksight.reporting.pages.watched_page import watched_to_html
 from peaksight.units import GIB, MIB
 
 
@@ -185,6 +189,23 @@ def jax_report():
     return report_of(held, programs=programs, torch="jax 0.11", peak=peak_of(7 * GIB, reserved_bytes=8 * GIB))
 
 
+def watched_run():
+    """Two ranks of which one was predicted, and something went wrong."""
+    records = []
+    for rank in (0, 1):
+        steps = steps_of(until=3)
+        if rank == 0:
+            steps = [
+                replace(step, predicted_allocated_bytes=9 * GIB, predicted_reserved_bytes=9 * GIB) for step in steps
+            ]
+        end = WatchedEnd(step=3, time=0.0, exit_code=rank, error="OutOfMemoryError" if rank else "")
+        event = WatchedEvent(kind="retry", step=2, time=0.0, text="the card was full")
+        card = WatchedCard(device=0, name="Tesla T4", total_bytes=15 * GIB, torch="2.14.1", settings="")
+        process = replace(process_of(rank, world_size=2), started=1.0)
+        records.append(Watched(process=process, cards=(card,), steps=tuple(steps), events=(event,), end=end))
+    return build_watched_report(records)
+
+
 def _pages():
     plans, comparison, commits, certified = found(), larger_batch(), five_commits(), certificate_of()
     yield "fix", (fix_to_html(plans), fix_to_json(plans), _of_plans(plans))
@@ -197,6 +218,8 @@ def _pages():
 
     under_jax = jax_report()
     yield "jax", (report_to_html(under_jax), report_to_json(under_jax), _of_card(under_jax))
+    watched = watched_run()
+    yield "watch", (watched_to_html(watched), watched_to_json(watched), ())
     for name in ("log", "job", "snapshot", "capsule"):
         answers = _read(name)
         yield name, (answers_to_html(answers), answers_to_json(answers), ())

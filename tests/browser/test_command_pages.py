@@ -12,6 +12,7 @@ CHARTS = {
     "commits": ["commits"],
     "snapshot": ["timeline", "treemap"],
     "capsule": ["last-steps"],
+    "watch": ["rank-0", "rank-1"],
     "jax": ["treemap", "programs"],
 }
 

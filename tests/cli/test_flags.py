@@ -18,7 +18,7 @@ FLAGS = {
     "explain": "--markdown",
     "replay": "",
     "gpus": "--mig --json",
-    "watch": "--directory --tensorboard --wandb --mlflow --prometheus --predicted --plan -q --quiet --scalar -m",
+    "watch": "--directory --tensorboard --wandb --mlflow --prometheus --predicted --html --plan -q --quiet --scalar -m",
     "completion": "",
     "planned": "--plan -m",
 }

@@ -1,14 +1,17 @@
 """`peaksight watch`, as a command: the script runs as it would without it."""
 
+import json
 import signal
 import subprocess
 import sys
 
 import pytest
 
+from helpers_page_numbers import json_of_page
 from peaksight.records.plan import Expectation, Plan
 from peaksight.records.plan_file import write_plan
 from peaksight.records.watched_file import read_watched
+from schemas import validated
 
 pytestmark = pytest.mark.torch
 
@@ -147,3 +150,25 @@ def test_what_is_not_installed(watch):
 
     assert (done.returncode, done.stdout) == (2, "")
     assert "mlflow is not installed" in done.stderr
+
+
+def test_the_page_of_a_run(watch, peaksight, tmp_path):
+    """At the end, and of its records again; the JSON is in it."""
+    done = watch("--directory", "seen", "--html", "watched.html", "train.py", "ends")
+    again = peaksight("report", "seen", "--json", "again.json", "--html", "again.html")
+    page, report = (tmp_path / "watched.html").read_text(), json.loads((tmp_path / "again.json").read_text())
+
+    assert (done.returncode, again.returncode) == (0, 0)
+    assert json.loads(json_of_page(page)) == validated(report)
+    assert (tmp_path / "again.html").read_text() == page
+    assert report["ranks"][0]["exit_code"] == 0
+    assert again.stdout.startswith("The run peaked at ")
+
+
+def test_a_run_without_records(peaksight, tmp_path):
+    """A directory of something else, and a form that needs allocations."""
+    (tmp_path / "empty").mkdir()
+    nothing = peaksight("report", "empty")
+
+    assert nothing.returncode == 2
+    assert "messages.md#nothing-watched" in nothing.stderr

@@ -12,6 +12,7 @@ from peaksight.attribution.recordings import build_recording_report
 from peaksight.attribution.replayed import replay_capture, segments_when_reserved
 from peaksight.attribution.traced import memory_traces
 from peaksight.attribution.verdict import Verdict, first_failure, judge
+from peaksight.attribution.watched_runs import build_watched_report
 
 __all__ = [
     "Disagreement",
@@ -19,6 +20,7 @@ __all__ = [
     "Verdict",
     "build_recording_report",
     "build_report",
+    "build_watched_report",
     "capture_of_peak",
     "commit_peak",
     "commit_without_answer",

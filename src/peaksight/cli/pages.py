@@ -9,6 +9,7 @@ from peaksight.records.device_profile import DeviceProfile
 from peaksight.records.proposals import FixReport
 from peaksight.records.recording import RecordingReport
 from peaksight.records.sweep import SweepReport
+from peaksight.records.watched_report import WatchedReport
 
 
 def fix_page(found: FixReport) -> str:
@@ -51,3 +52,10 @@ def answers_page(answers: Sequence[Reading | JobReading | RecordingReport | Devi
     from peaksight.reporting.pages.read_page import answers_to_html
 
     return answers_to_html(answers)
+
+
+def watched_page(report: WatchedReport) -> str:
+    """Of a watched run."""
+    from peaksight.reporting.pages.watched_page import watched_to_html
+
+    return watched_to_html(report)

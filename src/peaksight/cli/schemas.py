@@ -15,6 +15,7 @@ from peaksight.records.plan import Plan
 from peaksight.records.proposals import FixReport
 from peaksight.records.recording import RecordingReport
 from peaksight.records.sweep import SweepReport
+from peaksight.records.watched_report import WatchedReport
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -32,6 +33,7 @@ SCHEMAS: Mapping[str, Any] = {
     "peaksight.recording/1": RecordingReport,
     "peaksight.run-reading/1": RunReading,
     "peaksight.device-profile/1": DeviceProfile,
+    "peaksight.watched/1": WatchedReport,
     "peaksight.gpus/1": tuple[CardFacts, ...],  # type: ignore[valid-type]
     "peaksight.replay/1": Replay,
 }

@@ -6,8 +6,11 @@ from typing import Any
 import click
 
 from peaksight.cli.completion import files
+from peaksight.cli.output import Output
 from peaksight.cli.plans import applied, plan_option, under_plan
+from peaksight.cli.publish import FILE
 from peaksight.cli.script_words import script_command
+from peaksight.cli.watched import write_watched_page
 from peaksight.errors import UsageError
 from peaksight.live.watching import Watching, recording
 from peaksight.records import ScriptCommand
@@ -28,12 +31,13 @@ _CAPTURE = click.Path(dir_okay=False, exists=True, resolve_path=True, path_type=
 @click.option("--mlflow", is_flag=True, help="Log to MLflow, too: to the script's own run if it has one.")
 @click.option("--prometheus", type=click.IntRange(1, 65535), metavar="PORT", help="Serve metrics at PORT + local rank.")
 @click.option("--predicted", type=_CAPTURE, metavar="FILE", help="Compare with a capture of `peaksight run --save`.")
+@click.option("--html", type=FILE, metavar="FILE", help="Write a page of the steps at the end, over what is there.")
 @plan_option
 @click.option("-q", "--quiet", is_flag=True, help="Say only what goes wrong, and not the steps.")
 @click.option("--scalar", "scalars", multiple=True, metavar="NAME", help="Watch a scalar that the script logs.")
 @click.option("-m", "is_module", is_flag=True, help="SCRIPT is a module, as in `python -m`.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, shell_complete=files, metavar="SCRIPT [ARGS]...")
-def watch(words: tuple[str, ...], is_module: bool, plan: Path | None, **options: Any) -> int:
+def watch(words: tuple[str, ...], is_module: bool, plan: Path | None, html: Path | None, **options: Any) -> int:
     """Run SCRIPT for real, and record what each step takes of the card.
 
     Under a launcher: `torchrun ... -m peaksight watch train.py ARGS`. With --plan, the changes of the plan are made and
@@ -45,6 +49,8 @@ def watch(words: tuple[str, ...], is_module: bool, plan: Path | None, **options:
     with variables(command.environment), recording(watching, command.argv) as recorder, applied(read):
         exit_code = run_for_real(command, recorder.failed)
         recorder.end(exit_code)
+        if html is not None and recorder.process.rank == 0:
+            write_watched_page(watching.directory_of(recorder.process), html, Output(quiet=watching.quiet))
         return exit_code
 
 

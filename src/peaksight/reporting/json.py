@@ -12,6 +12,7 @@ from peaksight.records.encoding import encode_json
 from peaksight.records.proposals import FixReport
 from peaksight.records.recording import RecordingReport
 from peaksight.records.sweep import SweepReport
+from peaksight.records.watched_report import WatchedReport
 
 
 def report_to_json(report: Report) -> str:
@@ -47,6 +48,11 @@ def fix_to_json(found: FixReport) -> str:
 def sweep_to_json(found: SweepReport) -> str:
     """What `fix --sweep` and its like found as indented JSON that ends in a newline."""
     return _indented(encode_json(found))
+
+
+def watched_to_json(report: WatchedReport) -> str:
+    """The report of a watched run as indented JSON that ends in a newline."""
+    return _indented(encode_json(report))
 
 
 def _indented(encoded: bytes) -> str:

@@ -25,6 +25,7 @@ SWEEP = (*BARS, "sweep.js")
 COMPARISON = (*BARS, "comparison.js")
 COMMITS = (*BARS, "commits.js")
 READ = (*REPORT[:-1], "read.js")
+WATCH = (*BARS, "watch.js")
 # A page that draws nothing.
 PLAIN = (*FRAME, "plain.js")
 
