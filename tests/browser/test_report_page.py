@@ -12,6 +12,7 @@ from helpers_browser import click, data_of, requests_of, text_of, violations_of,
 from helpers_pages import ACTIVATION, NUM_LAYERS, numbers_in, report_of_training
 from peaksight.records import Category
 from peaksight.reporting.json import report_to_json
+from peaksight.reporting.pages.excerpts import Excerpt, ExcerptLine
 from peaksight.reporting.pages.report_page import report_to_html
 from peaksight.units import GIB, MIB, format_bytes
 
@@ -226,9 +227,11 @@ def test_the_theme_follows_the_system_and_the_switch(browse):
 
 @pytest.mark.parametrize("width", [320, 390, 768])
 def test_a_phone_scrolls_down_only(browse, width):
-    """Nothing is wider than the screen."""
-    page = browse(report_to_html(FAILS), width=width)
+    """Nothing is wider than the screen: not what stands in the script either."""
+    line = ExcerptLine(number=20, text=f"loss = {' + '.join(['model(batch)'] * 20)}", is_named=True)
+    page = browse(report_to_html(FAILS, [Excerpt(at=FAILS.findings[0].at, lines=(line,))]), width=width)
 
+    assert line.text in text_of(page, ".excerpt")
     assert page.execute_script("return document.documentElement.scrollWidth") <= width
 
 
