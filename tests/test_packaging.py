@@ -1,5 +1,6 @@
 """What is published: built, and installed as a new user does, without torch."""
 
+import ast
 import os
 import re
 import subprocess
@@ -158,3 +159,31 @@ def test_the_changelog_can_be_made():
     assert draft.count("\n- ") == len(list((ROOT / "changes").iterdir()))
     released = (ROOT / "CHANGELOG.md").read_text("utf-8").partition("<!-- towncrier release notes start -->")[2]
     assert "## 0.1.0 (2026-11-28)" in released
+
+
+# What comes with another requirement, and what only code imports that is there with it.
+WITH_OTHERS = {"markupsafe": "jinja2"}
+OF_EXTRAS = {"planning/editing.py": "libcst", "planning/unfolding.py": "libcst"}
+OF_PYTEST = {"pytest_plugin.py", "limited_tests.py"}
+BESIDE_TORCH = {"virtual_gpu", "overlays", "live", "verification", "jax"}
+
+
+def imported_at_once(path):
+    """The roots of what `path` imports when it is imported itself."""
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module.partition(".")[0]
+
+
+def test_what_is_imported_is_required():
+    """A module that needs no torch imports nothing that a fresh environment lacks."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    required = {re.split(r"[<>=\[]", each)[0] for each in project["dependencies"]}
+    for path in PACKAGE.rglob("*.py"):
+        name = path.relative_to(PACKAGE).as_posix()
+        if name.partition("/")[0] in BESIDE_TORCH or name in OF_PYTEST:
+            continue
+        theirs = {WITH_OTHERS.get(root, root) for root in imported_at_once(path)} - sys.stdlib_module_names
+        assert theirs - {"peaksight"} - {OF_EXTRAS.get(name)} <= required, name
