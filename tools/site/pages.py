@@ -18,7 +18,11 @@ everything behind it is the script's own.
 {commands}
 """
 
-_CARDS = """# Cards
+_CARDS = """---
+hide: [toc]
+---
+
+# Cards
 
 The {number} cards that `--gpu` takes, from the table `src/peaksight/gpus/cards.toml`. `peaksight gpus` prints them too.
 
