@@ -35,12 +35,30 @@ class Places:
 
 def held_at(capture: Capture, places: Places, ticks: Iterable[int]) -> Iterator[tuple[Counter[Category], _Top]]:
     """After each of `ticks`, in order, what each category holds, and the places that hold most."""
-    held: Counter[int] = Counter()
+    held = _Held(places)
     births, deaths = _Changes(_births(capture, places)), _Changes(_deaths(capture, places))
     for tick in ticks:
         births.apply(held, tick)
         deaths.apply(held, tick)
-        yield _by_category(held, places), nlargest(_TOP, held.items(), key=itemgetter(1))
+        yield held.by_category.copy(), nlargest(_TOP, held.by_place.items(), key=itemgetter(1))
+
+
+class _Held:
+    """What each place and each category holds at a moment; a place without a byte is left out."""
+
+    def __init__(self, places: Places) -> None:
+        self.by_place: dict[int, int] = {}
+        self.by_category: Counter[Category] = Counter()
+        self._category_of = [place.category for place in places.all]
+
+    def change(self, place: int, num_bytes: int) -> None:
+        """The place holds so much more, or less."""
+        self.by_category[self._category_of[place]] += num_bytes
+        held_bytes = self.by_place.get(place, 0) + num_bytes
+        if held_bytes:
+            self.by_place[place] = held_bytes
+        else:
+            self.by_place.pop(place, None)
 
 
 class _Changes:
@@ -50,13 +68,11 @@ class _Changes:
         self._rest = iter(changes)
         self._next = next(self._rest, None)
 
-    def apply(self, held: Counter[int], until: int) -> None:
+    def apply(self, held: _Held, until: int) -> None:
         """Those up to the tick `until`."""
         while self._next is not None and self._next[0] <= until:
             _, place, num_bytes = self._next
-            held[place] += num_bytes
-            if not held[place]:
-                del held[place]
+            held.change(place, num_bytes)
             self._next = next(self._rest, None)
 
 
@@ -68,10 +84,3 @@ def _births(capture: Capture, places: Places) -> Iterator[tuple[int, int, int]]:
 def _deaths(capture: Capture, places: Places) -> list[tuple[int, int, int]]:
     pairs = zip(capture.allocations, places.of, strict=True)
     return sorted((a.died, place, -a.allocated_bytes) for a, place in pairs if a.died is not None)
-
-
-def _by_category(held: Counter[int], places: Places) -> Counter[Category]:
-    totals: Counter[Category] = Counter()
-    for place, num_bytes in held.items():
-        totals[places.all[place].category] += num_bytes
-    return totals
