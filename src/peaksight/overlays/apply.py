@@ -18,6 +18,7 @@ from peaksight.overlays import (
     micro_batches,
     optimizer_implementation,
     optimizer_in_backward,
+    optimizer_on_host,
     saved_on_host,
     source_edits,
 )
@@ -40,6 +41,7 @@ OVERLAYS: dict[str, Overlay] = {
     "no-kv-cache": library_settings.apply_no_cache,
     "optimizer-implementation": optimizer_implementation.apply,
     "optimizer-in-backward": optimizer_in_backward.apply,
+    "optimizer-on-host": optimizer_on_host.apply,
     "saved-on-host": saved_on_host.apply,
     "source-edit": source_edits.apply,
     "training-arguments": accumulation.apply_to_arguments,

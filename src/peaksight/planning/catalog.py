@@ -16,6 +16,7 @@ from peaksight.planning.fixes import (
     no_kv_cache,
     optimizer_implementation,
     optimizer_in_backward,
+    optimizer_on_host,
     own_flags,
     released_outputs,
     saved_on_host,
@@ -44,5 +45,6 @@ FIXES: tuple[FixKind, ...] = (
     own_flags.FIX,
     low_precision_state.FIX,
     saved_on_host.FIX,
+    optimizer_on_host.FIX,
     smaller_inputs.FIX,
 )

@@ -121,6 +121,10 @@ WORDS: dict[str, Callable[[Parameters], str]] = {
         "an optimizer for each parameter that steps in `parameter.register_post_accumulate_grad_hook` and zeroes its "
         "gradient there"
     ),
+    "optimizer-on-host": _fixed(
+        "tensors of `optimizer.state` copied to pinned memory after `step()`, and back before it, in hooks by "
+        "`register_step_post_hook` and `register_step_pre_hook`"
+    ),
     "saved-on-host": _fixed("`with torch.autograd.graph.save_on_cpu(pin_memory=True):` around the model's call"),
     SOURCE_EDIT: lambda parameters: words_of(SourceEdit(**parameters)),
     "training-arguments": _Accumulation(

@@ -1,0 +1,55 @@
+"""The optimizer's state waits in host memory while the model runs."""
+
+from collections.abc import Iterator
+
+from peaksight.planning.kind import FixKind, Proposal
+from peaksight.planning.situation import Situation
+from peaksight.records.findings import Effect
+from peaksight.records.plan import Change
+from peaksight.records.proposals import Candidate, NotApplied
+from peaksight.units import format_bytes
+
+_SLUG = "optimizer-on-host"
+_TITLE = "state of the optimizer in host memory between steps"
+# Of the peak, what the state has to be.
+_MIN_SHARE = 0.05
+
+
+def _propose(situation: Situation) -> Iterator[Proposal]:
+    capture = situation.capture
+    state_bytes = sum(row.state_bytes for row in situation.optimizers)
+    if state_bytes < _MIN_SHARE * capture.peak_allocated_bytes:
+        return
+    if any(row.kind == "LBFGS" for row in situation.optimizers):
+        return
+    if capture.world_size > 1 and _is_sharded(situation):
+        why = "its state is sharded over the ranks; FSDP's CPUOffloadPolicy keeps it on the host with its parameters"
+        yield NotApplied(kind=_SLUG, title=_TITLE, effect=Effect.BITWISE, why=why)
+        return
+    yield Candidate(
+        kinds=(_SLUG,),
+        title=_TITLE,
+        slots=(_SLUG,),
+        effect=Effect.BITWISE,
+        changes=(Change(kind=_SLUG),),
+        cautions=(f"the host needs {format_bytes(state_bytes)} of pinned memory for each process",),
+    )
+
+
+def _is_sharded(situation: Situation) -> bool:
+    """Whether parameters come and go in collectives, as under FSDP and ZeRO."""
+    return any("all_gather" in call.kind for call in situation.capture.collectives)
+
+
+FIX = FixKind(
+    slug=_SLUG,
+    title="the optimizer's state in host memory",
+    effect=Effect.BITWISE,
+    text=(
+        "After each step the state of the optimizer is copied to pinned host memory, and back before the next one. The "
+        "same numbers. The forward and the backward pass have its memory; the step itself needs it as before, which "
+        "is where the peak may be then. All of it goes over the link twice a step, which with more samples a step is a "
+        "smaller share of the time."
+    ),
+    propose=_propose,
+)
