@@ -403,3 +403,44 @@ def test_forward_mode(virtual_gpu):
     tangent.sum().backward()
 
     assert layer.weight.shape == layer.weight.grad.shape
+
+
+def test_what_a_pass_records_runs_after_earlier_forwards(virtual_gpu):
+    """The engine's thread numbers it from its own first node, not after those of the script."""
+    leaf, order = x(requires_grad=True), []
+    early = leaf
+    for _ in range(6):
+        early = early.sin()
+    (gradient,) = torch.autograd.grad(leaf.exp().sum(), leaf, create_graph=True)
+    early.register_hook(lambda _: order.append("early"))
+    gradient.register_hook(lambda _: order.append("recorded"))
+    (gradient.square().sum() + early.sum()).backward()
+
+    assert ["early", "recorded"] == order
+
+
+def test_what_later_passes_record_follows_what_earlier_ones_did(virtual_gpu):
+    """Forty nodes that the first pass records come before the few forwards of the script, and after those of later passes."""
+    leaf, order = x(requires_grad=True), []
+    value = leaf
+    for _ in range(40):
+        value = value.exp()
+    (first,) = torch.autograd.grad(value.sum(), leaf, create_graph=True)
+    (second,) = torch.autograd.grad(leaf.exp().sum(), leaf, create_graph=True)
+    first.register_hook(lambda _: order.append("first"))
+    second.register_hook(lambda _: order.append("second"))
+    (first.square().sum() + second.square().sum()).backward()
+
+    assert ["second", "first"] == order
+
+
+def test_the_line_of_what_a_pass_recorded(virtual_gpu):
+    """What its backward allocates belongs to the call that recorded it."""
+    leaf = x(requires_grad=True)
+    early = leaf.sin().cos().tan()
+    (gradient,) = torch.autograd.grad(leaf.exp().sum(), leaf, create_graph=True)
+    line = inspect.currentframe().f_lineno - 1
+    (gradient.square().sum() + early.sum()).backward()
+    lines = {birth.lines.source.rpartition(":")[2] for birth in virtual_gpu.ledger.births if birth.node}
+
+    assert f"{line}" in lines

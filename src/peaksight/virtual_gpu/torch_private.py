@@ -70,11 +70,13 @@ __all__ = [
     "is_composite",
     "is_last_reference",
     "lacks_fake_kernel",
+    "made_number",
     "modes_off",
     "next_sequence_nr",
     "no_dispatch",
     "optimizer_module",
     "rebuilding",
+    "renumber",
     "sdp_priority",
     "selective_modes",
     "serialization",
@@ -157,6 +159,24 @@ function_mode_stack = _get_current_function_mode_stack
 sdp_priority = torch._C._get_sdp_priority_order
 set_sdp_priority = torch._C._set_sdp_priority_order
 next_sequence_nr = torch._C._autograd._get_sequence_nr
+_MADE_AS = "peaksight: made as"
+
+
+def made_number(node: Any) -> int:
+    """The sequence number that `node` of autograd was made with, also after `renumber`."""
+    number = node._sequence_nr()
+    return node.metadata.get(_MADE_AS, number) if number in _renumbered else number
+
+
+# The numbers that were given: only nodes with one of them are asked for the number that they were made with.
+_renumbered: set[int] = set()
+
+
+def renumber(node: Any, number: int) -> None:
+    """Give `node` another sequence number, which tells the engine when to run it."""
+    node.metadata.setdefault(_MADE_AS, node._sequence_nr())
+    _renumbered.add(number)
+    node._set_sequence_nr(number)
 
 
 def selective_modes() -> tuple[Any, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from peaksight.virtual_gpu.memory.births import Birth
+from peaksight.virtual_gpu.torch_private import made_number
 
 # A graph of a scan through a long sequence has some hundred thousand nodes; what is beyond is not looked at.
 MAX_NODES = 1_000_000
@@ -32,7 +33,7 @@ class Graphs:
 
     def _note(self, birth: Birth, node: Any) -> None:
         """`node` saves `birth`: of several the one that was made first, which runs last."""
-        number = node._sequence_nr() + 1
+        number = made_number(node) + 1
         if not birth.backward or number < birth.node:
             birth.saved_by, birth.backward, birth.node = node.name(), self._num_passes, number
 

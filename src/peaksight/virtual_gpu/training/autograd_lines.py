@@ -8,7 +8,7 @@ engine tells which node is running.
 from typing import Any
 
 from peaksight.virtual_gpu.source_lines import NOWHERE, Lines
-from peaksight.virtual_gpu.torch_private import current_autograd_node, next_sequence_nr
+from peaksight.virtual_gpu.torch_private import current_autograd_node, made_number, next_sequence_nr
 
 
 class AutogradLines:
@@ -44,7 +44,7 @@ class AutogradLines:
         if node is None:
             self.running = 0
             return None
-        number = node._sequence_nr()
+        number = made_number(node)
         if number in self._made_at:
             self._last, self.running = self._made_at[number], number + 1
         return self._last

@@ -10,6 +10,7 @@ from peaksight.records import Phase
 from peaksight.virtual_gpu.memory.devices import Devices
 from peaksight.virtual_gpu.tensors.device_requests import DeviceRequests
 from peaksight.virtual_gpu.timing.stopwatch import Stopwatch
+from peaksight.virtual_gpu.training.engine_numbers import EngineNumbers
 from peaksight.virtual_gpu.training.modules import Parameters
 from peaksight.virtual_gpu.training.training_loop import TrainingLoop
 
@@ -30,13 +31,21 @@ def install(
     `Tensor.backward` is itself an overridable function, so the function mode is off inside it; recomputation under
     checkpointing needs it as its forward had it.
     """
-    run_engine = torch.autograd.graph._engine_run_backward
+    run_engine, numbers = torch.autograd.graph._engine_run_backward, EngineNumbers()
 
     def followed(*args: Any, **kwargs: Any) -> Any:
-        if loop.phase is not Phase.BACKWARD:
-            for ledger in devices.ledgers:
-                ledger.backward_began()
-            on_begin(args[0], retains_graph=bool(args[2]), creates_graph=bool(args[3]))
+        if loop.phase is Phase.BACKWARD:
+            return run(*args, **kwargs)
+        for ledger in devices.ledgers:
+            ledger.backward_began()
+        creates_graph, gradients = bool(args[3]), []
+        on_begin(args[0], retains_graph=bool(args[2]), creates_graph=creates_graph)
+        with numbers.within(args[0], gradients, creates_graph=creates_graph):
+            result = run(*args, **kwargs)
+            gradients += result or ()
+        return result
+
+    def run(*args: Any, **kwargs: Any) -> Any:
         stopwatch.backward_begins()
         with loop.within(Phase.BACKWARD), requests:
             result = run_engine(*args, **kwargs)
