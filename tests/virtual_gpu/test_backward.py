@@ -420,7 +420,7 @@ def test_what_a_pass_records_runs_after_earlier_forwards(virtual_gpu):
 
 
 def test_what_later_passes_record_follows_what_earlier_ones_did(virtual_gpu):
-    """Forty nodes that the first pass records come before the few forwards of the script, and after those of later passes."""
+    """They have higher numbers, also than forty of the first pass."""
     leaf, order = x(requires_grad=True), []
     value = leaf
     for _ in range(40):

@@ -15,7 +15,7 @@ HALF, BF16, FLOAT = torch.float16, torch.bfloat16, torch.float32
 
 def events_of(shape, dtype, weights=FLOAT, layout=torch.contiguous_format, training=True):
     """Forward and backward of a BatchNorm on a leaf of `shape` on an H200."""
-    kind = {2: nn.BatchNorm1d, 4: nn.BatchNorm2d}[len(shape)]
+    kind = {2: nn.BatchNorm1d, 4: nn.BatchNorm2d, 5: nn.BatchNorm3d}[len(shape)]
     with card_of("h200") as gpu:
         layer = kind(shape[1]).to("cuda", weights).train(training)
         x = torch.randn(*shape, device="cuda", dtype=dtype).to(memory_format=layout).requires_grad_()
@@ -80,6 +80,18 @@ def test_native_channels_last(dtype, weights):
 
     assert [12_845_056, 256, 256, 131_072, 8, -8, -131_072] == forward
     assert sorted(measured) == sorted(backward)
+
+
+@pytest.mark.parametrize(
+    ("channels", "buffer", "semaphores"), [(45, 6_082_560, 8), (64, 138_412_032, 4), (144, 311_427_072, 8)]
+)
+def test_native_channels_last_volumes(channels, buffer, semaphores):
+    """Mean and variance are those of a copy in single precision, by the general reduction: layers of R(2+1)D."""
+    forward, _ = events_of((16, channels, 16, 56, 56), BF16, layout=torch.channels_last_3d)
+    size, statistic = 16 * channels * 16 * 56 * 56 * 2, 4 * channels
+    temporaries = [2 * size, buffer, semaphores, -semaphores, -buffer, -2 * size]
+
+    assert [size, statistic, statistic, *temporaries] == forward
 
 
 def test_vectors():

@@ -9,6 +9,9 @@ from typing import Any
 
 import torch
 
+from peaksight.virtual_gpu.kernels import reductions
+from peaksight.virtual_gpu.kernels.accumulators import moments_bytes
+from peaksight.virtual_gpu.kernels.layouts import strides_of_copy
 from peaksight.virtual_gpu.kernels.reductions import div_up, last_pow2
 from peaksight.virtual_gpu.kernels.temporaries import RESULTS, KernelCall, Rule, Temporaries, together
 from peaksight.virtual_gpu.torch_private import composite, suggest_memory_format
@@ -139,9 +142,26 @@ def _rows(input: torch.Tensor) -> int:
 
 
 def native_forward(call: KernelCall) -> Temporaries:
-    """The statistics of channels-last tensors in training: mean, deviations and count of each block of rows."""
+    """The statistics in training: of two-dimensional channels-last images those of each block of rows.
+
+    Channels-last volumes and whatever is not contiguous go through `var_mean_out`: `batch_norm_choose_impl`.
+    """
     input, training = call.args[0], call.args[5]
-    return together(*staging(input, 4)) if training and by_channels(input) else ()
+    if not training or (input.is_contiguous() and input.stride(1) != 1):
+        return ()
+    if input.is_contiguous() or input.is_contiguous(memory_format=torch.channels_last):
+        return together(*staging(input, 4))
+    return _moments(input, call.rules.multi_processor_count)
+
+
+def _moments(input: torch.Tensor, num_multiprocessors: int) -> Temporaries:
+    """Mean and variance of each channel; bfloat16 is copied into single precision before, half is read as it is."""
+    is_copied = input.dtype == torch.bfloat16
+    dtype, strides = (torch.float32, strides_of_copy(input)) if is_copied else (input.dtype, input.stride())
+    dims = [dim for dim in range(input.dim()) if dim != 1]
+    staged = reductions.staging(input.shape, strides, dims, num_multiprocessors, moments_bytes(dtype), dtype.itemsize)
+    copy = input.numel() * dtype.itemsize
+    return (copy, *staged, -copy) if is_copied else staged
 
 
 def native_backward(call: KernelCall) -> Temporaries:
