@@ -3,7 +3,8 @@
 Sources: ATen/cuda/CublasHandlePool.cpp, ATen/native/cuda/Blas.cpp, and the allocator traces of an H100.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -29,6 +30,7 @@ from peaksight.virtual_gpu.kernels import (
     indexing,
     linalg,
     losses,
+    matrix_products,
     norms,
     numbers,
     packing,
@@ -102,6 +104,7 @@ TEMPORARIES: dict[object, Rule] = (
     | indexing.TEMPORARIES
     | linalg.TEMPORARIES
     | losses.TEMPORARIES
+    | matrix_products.TEMPORARIES
     | norms.TEMPORARIES
     | pointwise.TEMPORARIES
     | numbers.TEMPORARIES
@@ -183,9 +186,8 @@ class Workspaces:
         temporaries = rule(call) if rule is not None else None
         if temporaries is None or not num_places(temporaries):
             note_results(call.out)
-        self.cublas.before_returning(call.func, call.args, in_backward)
-        if temporaries is not None:
-            self._pass_through(temporaries, call, note_results)
+        with self._temporaries(temporaries or (), call, note_results):
+            self.cublas.before_returning(call.func, call.args, in_backward)
         if call.func in PARTLY_PRICED or (temporaries is None and (rule is not None or not _is_priced(call.func))):
             self._note_unpriced(call)
 
@@ -194,7 +196,10 @@ class Workspaces:
         at_most_bytes = most_unknown_bytes(call) if slug == UNKNOWN else None
         self.approximations.note(slug, call.func.name(), at_most_bytes=at_most_bytes)
 
-    def _pass_through(self, temporaries: Temporaries, call: KernelCall, note_results: Callable[[Any], None]) -> None:
+    @contextmanager
+    def _temporaries(
+        self, temporaries: Temporaries, call: KernelCall, note_results: Callable[[Any], None]
+    ) -> Iterator[None]:
         """Blocks that live for the length of one kernel, and among them its results."""
         taken: list[tuple[int, Birth | None]] = []
         results = iter(_one_by_one(call.out, num_places(temporaries)))
@@ -206,6 +211,7 @@ class Workspaces:
                     self._give_back(_last_of(taken, -size))
                 elif size is RESULTS:
                     note_results(next(results))
+            yield
         finally:  # also when the card is full
             for _, birth in reversed(taken):
                 self._give_back(birth)
