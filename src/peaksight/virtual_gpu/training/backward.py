@@ -38,7 +38,8 @@ def install(
             return run(*args, **kwargs)
         for ledger in devices.ledgers:
             ledger.backward_began()
-        creates_graph, gradients = bool(args[3]), []
+        creates_graph = bool(args[3])
+        gradients: list[Any] = []
         on_begin(args[0], retains_graph=bool(args[2]), creates_graph=creates_graph)
         with numbers.within(args[0], gradients, creates_graph=creates_graph):
             result = run(*args, **kwargs)
