@@ -46,11 +46,12 @@ def watch(words: tuple[str, ...], is_module: bool, plan: Path | None, html: Path
     command, read = under_plan(script_command(words, is_module=is_module), plan)
     _refuse_launcher(command)
     watching = Watching(expected=read.expected if read else None, **options)
+    output = Output(quiet=watching.quiet)
     with variables(command.environment), recording(watching, command.argv) as recorder, applied(read):
         exit_code = run_for_real(command, recorder.failed)
         recorder.end(exit_code)
         if html is not None and recorder.process.rank == 0:
-            write_watched_page(watching.directory_of(recorder.process), html, Output(quiet=watching.quiet))
+            write_watched_page(watching.directory_of(recorder.process), html, output)
         return exit_code
 
 
