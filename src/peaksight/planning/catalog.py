@@ -3,6 +3,7 @@
 from peaksight.planning.fixes import (
     allocator_settings,
     autocast,
+    bfloat16_weights,
     bucket_views,
     checkpointing,
     chunked_cross_entropy,
@@ -46,5 +47,6 @@ FIXES: tuple[FixKind, ...] = (
     low_precision_state.FIX,
     saved_on_host.FIX,
     optimizer_on_host.FIX,
+    bfloat16_weights.FIX,
     smaller_inputs.FIX,
 )

@@ -54,8 +54,8 @@ def hazards_of(situation: Situation) -> tuple[Hazard, ...]:
     """Those of any way to pass a batch in parts."""
     text = text_of_script(situation)
     holding = (
-        (_has(situation, "batch_norm"), Hazard("BatchNorm takes its statistics from each part of the batch")),
-        (_has(situation, "dropout"), Hazard("dropout draws other masks for parts of a batch")),
+        (has_recorded(situation, "batch_norm"), Hazard("BatchNorm takes its statistics from each part of the batch")),
+        (has_recorded(situation, "dropout"), Hazard("dropout draws other masks for parts of a batch")),
         (text.names(_ROUTERS), Hazard("the balance of experts is judged in each part of the batch")),
         (_compares_samples(situation, text), _COMPARES),
         (_counts_labels(situation), _COUNTS),
@@ -80,8 +80,8 @@ def worst_hazard(hazards: tuple[Hazard, ...]) -> Effect:
     return max((hazard.effect for hazard in hazards), key=order.index, default=Effect.ROUNDING)
 
 
-def _has(situation: Situation, name: str) -> bool:
-    """Whether an operator of this name was recorded in training."""
+def has_recorded(situation: Situation, name: str) -> bool:
+    """Whether an operator of this name (`batch_norm`) was recorded in training."""
     return any(
         name in a.op or name.replace("_", "") in a.saved_by.lower()
         for a in situation.capture.allocations

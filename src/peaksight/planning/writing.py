@@ -100,6 +100,7 @@ WORDS: dict[str, Callable[[Parameters], str]] = {
     "autocast": lambda parameters: (
         f'`with torch.autocast("cuda", dtype=torch.{parameters["dtype"]}):` around the model\'s call and the loss'
     ),
+    "bfloat16-weights": _fixed("`model.to(torch.bfloat16)`, and inputs of float32 cast to it"),
     "bucket-views": _fixed("`DistributedDataParallel(..., gradient_as_bucket_view=True)`"),
     "checkpoint-modules": _checkpointing,
     "chunked-cross-entropy": _fixed(
