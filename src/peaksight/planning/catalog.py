@@ -11,6 +11,7 @@ from peaksight.planning.fixes import (
     detached_sums,
     fused_attention,
     gradients_to_none,
+    labelled_positions,
     low_precision_state,
     micro_batches,
     no_grad,
@@ -22,6 +23,7 @@ from peaksight.planning.fixes import (
     released_outputs,
     saved_on_host,
     separate_backwards,
+    sharding,
     smaller_inputs,
 )
 from peaksight.planning.kind import FixKind
@@ -48,5 +50,7 @@ FIXES: tuple[FixKind, ...] = (
     saved_on_host.FIX,
     optimizer_on_host.FIX,
     bfloat16_weights.FIX,
+    labelled_positions.FIX,
+    sharding.FIX,
     smaller_inputs.FIX,
 )

@@ -52,8 +52,8 @@ FIX = FixKind(
     text=(
         "A model is made bfloat16 when it is first called: weights, gradients, activations and the optimizer's state "
         "take half as much. Weights have 8 bits of precision then, and there is no copy of them in float32: an update "
-        "of less than 1/256 of a weight is lost, as those of small learning rates are. It trains another model; autocast "
-        "keeps the weights in float32. `--class model` tries it, and nothing chooses it unasked."
+        "of less than 1/256 of a weight is lost, as those of small learning rates are. It trains another model; "
+        "autocast keeps the weights in float32. `--class model` tries it, and nothing chooses it unasked."
     ),
     propose=_propose,
 )
