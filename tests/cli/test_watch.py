@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -172,3 +173,21 @@ def test_a_run_without_records(peaksight, tmp_path):
 
     assert nothing.returncode == 2
     assert "messages.md#nothing-watched" in nothing.stderr
+
+
+SPAWNS = Path(__file__).parents[1] / "scripts" / "watched" / "spawns_ranks.py"
+
+
+@pytest.mark.slow
+def test_ranks_that_the_script_spawns(watch, tmp_path):
+    """Each leaves its record in the one directory, and the process that waits for them none."""
+    done = watch("-q", "--directory", "seen", str(SPAWNS), "--fail")
+    ranks = {watched.process.rank: watched for watched in map(read_watched, (tmp_path / "seen").glob("*.jsonl"))}
+
+    assert done.returncode == 1
+    assert "ProcessRaisedException" in done.stderr
+    assert {0, 1} == set(ranks)
+    assert [2, 2] == [ranks[rank].process.world_size for rank in (0, 1)]
+    assert [3, 3] == [len(ranks[rank].steps) for rank in (0, 1)]
+    assert ranks[1].end.exit_code == 1
+    assert len(list((tmp_path / "seen").glob("rank1.*.capsule"))) == 1

@@ -3,9 +3,10 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from peaksight.errors import UsageError
 from peaksight.extras import is_installed
@@ -30,6 +31,7 @@ from peaksight.live.sinks.seldom import Seldom
 from peaksight.live.sinks.tensorboard import TensorBoardSink
 from peaksight.live.sinks.terminal import TerminalSink
 from peaksight.live.sinks.wandb import WandbSink
+from peaksight.live.spawned import Watched, follow_spawned
 from peaksight.live.statistics import CudaStatistics, Statistics, host_bytes
 from peaksight.live.steps import follow_steps
 from peaksight.live.swallowed import follow_handled
@@ -115,8 +117,15 @@ def say(message: str) -> None:
 
 
 @contextmanager
-def recording(watching: Watching, argv: tuple[str, ...], statistics: Statistics | None = None) -> Iterator[Recorder]:
+def recording(
+    watching: Watching,
+    argv: tuple[str, ...],
+    statistics: Statistics | None = None,
+    process: WatchedProcess | None = None,
+) -> Iterator[Recorder]:
     """Record this process, which runs `argv`, until the context is left, or somebody says how it ended.
+
+    It is `process`, by default the one that the launcher's variables tell of.
 
     Within another recording it is that one which goes on.
 
@@ -131,7 +140,7 @@ def recording(watching: Watching, argv: tuple[str, ...], statistics: Statistics 
         return
     watching.check()
     with Patches() as patches:
-        recorder = _active = _recorder(watching, this_process(argv), statistics or CudaStatistics(), patches)
+        recorder = _active = _recorder(watching, process or this_process(argv), statistics or CudaStatistics(), patches)
         try:
             yield recorder
         except SystemExit as stop:
@@ -142,6 +151,42 @@ def recording(watching: Watching, argv: tuple[str, ...], statistics: Statistics 
             recorder.end(1)
             raise
         recorder.end(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchAsRank:
+    """Watches a function in a process that `parent` spawned with others, `world_size` in all; can be pickled."""
+
+    watching: Watching
+    parent: WatchedProcess
+    world_size: int
+
+    def __call__(self, function: Callable[..., Any], number: int, args: tuple[Any, ...]) -> Any:
+        """Run `function` as rank `number`."""
+        own = this_process(self.parent.argv)
+        process = replace(own, run=self.parent.run, rank=number, local_rank=number, world_size=self.world_size)
+        with recording(self.watching, process.argv, process=process):
+            return function(number, *args)
+
+
+def _follow_spawned(patches: Patches, watching: Watching, recorder: Recorder) -> None:
+    """Spawned processes are watched in the same directory, and take the place of this one if it has made no step."""
+    parent = recorder.process
+    same_place = replace(watching, directory=watching.directory_of(parent).resolve())
+
+    def wrap(function: Callable[..., Any], world_size: int) -> Watched:
+        return Watched(function=function, watch=WatchAsRank(watching=same_place, parent=parent, world_size=world_size))
+
+    def hand_over() -> None:
+        if not recorder.is_on or recorder.num_steps:
+            return
+        for sink in recorder.sinks:
+            sink.close()
+            if isinstance(sink, LinesSink):
+                sink.path.unlink()
+        recorder.stop()
+
+    follow_spawned(patches, wrap, hand_over)
 
 
 def _leave(recorder: Recorder, exit_code: int, error: BaseException | None) -> None:
@@ -175,6 +220,7 @@ def _recorder(watching: Watching, process: WatchedProcess, statistics: Statistic
     follow_steps(patches, recorder.optimizer_stepped, recorder.step)
     follow_out_of_memory(patches, recorder.out_of_memory)
     follow_handled(patches, recorder.handled, partial(_leave, recorder))
+    _follow_spawned(patches, watching, recorder)
     keep_capsule(recorder, watching.directory_of(process), patches, say=say)
     return recorder
 
