@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from tests.helpers_capsules import ended_by_memory, failure_of, process_of, steps_of, write_capsule
+from tests.helpers_capsules import ended_by_memory, failure_of, process_of, steps_of, write_capsule, write_record
 from tools.site.transcripts import commands_of, rewrite, run
 
 REPOSITORY = Path(__file__).parents[2]
@@ -16,6 +16,8 @@ OUT_OF_MEMORY = (
     "of which 778.45 MiB is free. Of the allocated memory 12.60 GiB is allocated by PyTorch, and 1.06 GiB is reserved "
     "by PyTorch but unallocated."
 )
+# What it says on stderr is the log of a crash, which pages read.
+A_CRASH = "peaksight run --gpu t4 train.py"
 # First those that make files which others read.
 FIRST = ("docs/tutorial.md", "docs/start.md", "README.md")
 PAGES = [
@@ -43,6 +45,8 @@ def run_all(folder):
             if command.reason is None and command.text not in done:
                 where = folder / "systems" / Path(page).parent.name if page.startswith("examples/systems") else folder
                 done[command.text] = run(command.text, where)
+                if command.text == A_CRASH:
+                    (folder / "crash.log").write_text(done[command.text].stderr)
     return done
 
 
@@ -55,6 +59,7 @@ def furnish(folder):
         (folder / f"rank{rank}.log").write_text(text)
     watched = folder / "peaksight-watch" / "RUN"
     write_capsule(watched, process_of(1), failure_of(), steps=steps_of(until=3), ending=ended_by_memory())
+    write_record(watched, process_of(0), steps=steps_of(until=3), error="NCCL timeout", exit_code=1)
     shutil.copy(next(watched.glob("*.capsule")), folder / "rank1.capsule")
 
 

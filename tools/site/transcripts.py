@@ -82,10 +82,10 @@ def _command(lines, start, end):
 def run(text, folder):
     """Run a command as a shell does, in `folder`, on a terminal of 80 columns that is none."""
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    environment = os.environ | {"PATH": programs, "COLUMNS": "80", "HF_HUB_OFFLINE": "1"}
+    environment = os.environ | {"PATH": programs, "COLUMNS": "80", "PYTHONUTF8": "1", "HF_HUB_OFFLINE": "1"}
     words = ["bash", "-c", text]
     done = subprocess.run(
-        words, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL
+        words, cwd=folder, env=environment, capture_output=True, encoding="utf-8", timeout=600, stdin=subprocess.DEVNULL
     )
     return Done(done.stdout, done.stderr, done.returncode)
 
