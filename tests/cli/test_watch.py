@@ -127,7 +127,7 @@ def test_two_ranks(watch, tmp_path):
 
 def test_a_plan_and_a_scalar(watch, tmp_path):
     """GIVEN a plan, THEN each thing that it expects is told at the end: on a CPU no peak was seen."""
-    expected = Expectation(peak_allocated_bytes=(1, 2), peak_reserved_bytes=(1, 2), trainable=20)
+    expected = Expectation(peak_allocated_bytes=(1, 2), peak_reserved_bytes=(1, 2), trainable=20, micro_batches=1)
     write_plan(tmp_path / "plan.json", Plan(argv=("train.py",), sources="", peaksight="0", torch="2", gpu="t4",
                                             expected=expected))  # fmt: skip
     done = watch("--directory", "seen", "--plan", "plan.json", "--scalar", "loss", "train.py", "ends")
@@ -139,6 +139,7 @@ def test_a_plan_and_a_scalar(watch, tmp_path):
         "peak reserved": None,
         "retries": None,
         "trained parameters": True,
+        "passes a step": True,
     }
     assert "not seen: peak allocated: expected 1 B to 2 B, measured no steady step" in done.stderr
     assert "no scalar called 'loss'" in done.stderr

@@ -29,6 +29,7 @@ class Expectations(Watcher):
         self._optimizers: WeakSet[Any] = WeakSet()
         self._trainable = 0
         self._seen_warnings: set[str] = set()
+        self._passes, self._samples = _PerStep(), _PerStep()
 
     def optimizer_stepped(self, optimizer: Any) -> None:
         """Count what it trains, once."""
@@ -39,9 +40,19 @@ class Expectations(Watcher):
 
     def after(self, step: WatchedStep) -> Iterable[Saying]:
         """Keep the step."""
+        self._passes.end(step.step)
+        self._samples.end(step.step)
         if step.device is not None:
             self._steps.setdefault(step.device, []).append(step)
         return ()
+
+    def backward_begins(self) -> None:
+        """One more pass in the step that goes on."""
+        self._passes.count += 1
+
+    def batch_read(self, rows: int) -> None:
+        """A loader gave so many samples for the step that goes on."""
+        self._samples.count += rows
 
     def listen_to_warnings(self) -> None:
         """Note the warnings that are expected to be absent, for good."""
@@ -79,11 +90,49 @@ class Expectations(Watcher):
                 measured=f"{self._trainable:,}",
                 holds=self._trainable == expected.trainable if self._trainable else None,
             )
+        yield from self._of_batches()
         for text in expected.absent_warnings:
             seen = text in self._seen_warnings
             yield ExpectationCheck(
                 name="warnings", expected=f"no {text!r}", measured="there was one" if seen else "none", holds=not seen
             )
+
+    def _of_batches(self) -> Iterator[ExpectationCheck]:
+        """Samples a step; and passes, of which a script may make fewer than it calls models."""
+        samples, passes = self._samples.usual, self._passes.usual
+        is_as_many = samples == self._expected.samples if samples else None
+        if self._expected.samples:
+            yield _counted("samples a step", self._expected.samples, samples, is_as_many)
+        if self._expected.micro_batches:
+            is_alike = passes == self._expected.micro_batches
+            holds = True if is_alike else None if is_as_many is not False or not passes else False
+            yield _counted("passes a step", self._expected.micro_batches, passes, holds)
+
+
+class _PerStep:
+    """Counts what happens in each step."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._counts: list[int] = []
+        self._step = 0
+
+    def end(self, step: int) -> None:
+        """The step is over; of several cards each says so."""
+        if step > self._step:
+            self._step = step
+            if step >= _FIRST_STEADY:
+                self._counts.append(self.count)
+            self.count = 0
+
+    @property
+    def usual(self) -> int:
+        """In the middle one of the steady steps, 0 without any."""
+        return round(median(self._counts)) if self._counts else 0
+
+
+def _counted(name: str, expected: int, measured: int, holds: bool | None) -> ExpectationCheck:
+    return ExpectationCheck(name=name, expected=str(expected), measured=str(measured) if measured else "", holds=holds)
 
 
 def _band(name: str, band: tuple[int, int], peaks: list[int]) -> ExpectationCheck:

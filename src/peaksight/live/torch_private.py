@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import wraps
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -77,3 +78,8 @@ def memory_fraction(device: int) -> float:
     """How much of the card the allocator may take, 1.0 where torch does not tell."""
     get = getattr(torch._C, "_cuda_getMemoryFraction", None)
     return 1.0 if get is None else get(device)
+
+
+def loader_iterator(module: ModuleType) -> Any:
+    """What iterates over a DataLoader, of `torch.utils.data.dataloader`; None where torch has it no more."""
+    return getattr(module, "_BaseDataLoaderIter", None)

@@ -18,6 +18,7 @@ from peaksight.live.growth import Growth
 from peaksight.live.holders import AllocatorHolders
 from peaksight.live.host_kills import HostKills
 from peaksight.live.out_of_memory import follow_out_of_memory
+from peaksight.live.passes_followed import follow_passes
 from peaksight.live.predicted import Predicted
 from peaksight.live.pressure import Pressure
 from peaksight.live.process import this_process
@@ -212,6 +213,7 @@ def _recorder(watching: Watching, process: WatchedProcess, statistics: Statistic
     if watching.expected is not None:
         recorder.watchers.append(expectations := Expectations(watching.expected))
         expectations.listen_to_warnings()
+        follow_passes(patches, expectations.backward_begins, expectations.batch_read)
     if watching.scalars:
         recorder.watchers.append(scalars := Scalars(watching.scalars))
         follow_scalars(patches, scalars.logged)

@@ -102,3 +102,28 @@ def test_predicted_beside_measured():
         "the peak is 3.00 GiB, 50% above the predicted 2.00 GiB",
         "measured peaks are within 50.0% of the predicted ones (median 25.5%, 4 steps)",
     ]
+
+
+def checks_of_batches(*rows, passes=1, expected=(8, 2)):
+    samples, micro_batches = expected
+    band = (GIB, GIB)
+    expectations = Expectations(
+        Expectation(peak_allocated_bytes=band, peak_reserved_bytes=band, samples=samples, micro_batches=micro_batches)
+    )
+    for step in range(1, 6):
+        for each in rows:
+            expectations.batch_read(each)
+        for _ in range(passes):
+            expectations.backward_begins()
+        for device in (0, 1):
+            expectations.after(WatchedStep(step=step, time=0.0, seconds=0.1, device=device))
+    found = {check.name: (check.measured, check.holds) for check in expectations.at_end()}
+    return found["samples a step"], found["passes a step"]
+
+
+def test_samples_and_passes():
+    """As planned; other samples in other passes; and one pass for two calls of a model, which is no matter."""
+    assert checks_of_batches(4, 4, passes=2) == (("8", True), ("2", True))
+    assert checks_of_batches(4, passes=1) == (("4", False), ("1", False))
+    assert checks_of_batches(4, 4, passes=1) == (("8", True), ("1", None))
+    assert checks_of_batches(passes=2) == (("", None), ("2", True))
