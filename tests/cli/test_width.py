@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from helpers_capsules import ended_by_memory, failure_of, process_of, steps_of, write_capsule
+from helpers_capsules import ended_by_memory, failure_of, process_of, steps_of, write_capsule, write_record
 from peaksight.cli import main
 from peaksight.cli import peaksight as commands
+from peaksight.records.watched import WatchedEvent
 
 TESTS = Path(__file__).parents[1]
 MLP, BLOCKS = TESTS / "scripts" / "mlp.py", TESTS / "scripts" / "plans" / "blocks.py"
@@ -21,6 +22,7 @@ LOG = (
     "of which 208.06 MiB is free. Process 2271801 has 23.44 GiB memory in use. Of the allocated memory 22.87 GiB is "
     "allocated by PyTorch, and 6.23 MiB is reserved by PyTorch but unallocated.\n"
 )
+EVENT = WatchedEvent(kind="growth", step=9, time=0.0, text="what is left after each step grows by 2.00 MiB, and more")
 TRAIN = """
 import sys, torch
 torch.manual_seed(0)
@@ -45,6 +47,7 @@ WORDS = [
     ["read", "snapshot.pickle"],
     ["read", "seen"],
     ["report", "--all", str(CAPTURE)],
+    ["report", "watched"],
     ["compare", str(CAPTURE), str(CAPTURE)],
 ]
 
@@ -62,6 +65,7 @@ def files(tmp_path_factory):
     (folder / "rank6.log").write_text(LOG)
     (folder / "snapshot.pickle").write_bytes(pickle.dumps(snapshot()))
     write_capsule(folder / "seen", process_of(1), failure_of(), steps=steps_of(until=3), ending=ended_by_memory())
+    write_record(folder / "watched", process_of(0), steps=steps_of(until=300), events=[EVENT])
     return folder
 
 

@@ -87,7 +87,9 @@ def export_options(command: Callable[..., Any]) -> Callable[..., Any]:
         type=click.Choice((*FORMATS, *EXPORTS)),
         default=TEXT,
         show_default=True,
-        help="github adds annotations, and a summary where GITHUB_STEP_SUMMARY names a file; others go to --output.",
+        metavar="FORM",
+        help=f"{', '.join((*FORMATS, *EXPORTS))}: github adds annotations, and a summary where GITHUB_STEP_SUMMARY "
+        "names a file; others go to --output.",
     )
     output = click.option(
         "-o",
