@@ -107,7 +107,7 @@ read: .venv/dev  ## Score `peaksight read` on public reports, and time it
 	$(BIN)/python -m benchmarks.read $(ARGS)
 
 .PHONY: docs
-docs: .venv/docs  ## Build the documentation site in build/site; it opens from the disk
+docs: .venv/docs  ## Build the documentation site in build/site; its search needs a web server
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 .PHONY: transcripts
