@@ -95,7 +95,7 @@ def test_progress_is_one_line_a_step(peaksight):
 
     assert len(steps) == 2
     assert "allocated" in steps[0]
-    assert "(predicted)" in steps[0]
+    assert "predicted" in steps[0]
 
 
 def test_a_module_is_run_as_python_would(tmp_path, peaksight):
