@@ -33,6 +33,35 @@ def test_tensors_are_copied_to_channels_last():
     assert 14_836_391 == pytest.approx(backward[1], rel=0.02)
 
 
+@pytest.mark.parametrize(
+    ("shape", "weight", "stride", "padding", "forward", "of_weight"),
+    [
+        ((16, 64, 128, 128), (64, 64, 7, 7), 2, 3, 67_911_700, 92_719_616),
+        ((16, 512, 128, 128), (512, 512, 7, 7), 2, 3, 588_251_136, 671_089_152),
+        ((16, 512, 128, 128), (512, 512, 8, 8), 4, 0, 603_980_288, 568_361_472),
+    ],
+)
+def test_large_windows_in_single_precision(shape, weight, stride, padding, forward, of_weight):
+    """Channels last are no help: input and weight are copied, and the input and `y` for the gradient of the weight.
+
+    How often that is split beside the copies is not the same in all (benchmarks/kernels/usual_channels.py).
+    """
+    single = {"dtype": torch.float32, "stride": stride, "padding": padding}
+    ahead, backward = workspaces(shape, weight, torch.channels_last, **single)
+
+    assert [forward] == pytest.approx(ahead, abs=1024)
+    assert of_weight == pytest.approx(backward[-1], rel=0.3)
+
+
+@pytest.mark.parametrize(("channels", "copied"), [(64, 0), (128, 0), (256, 335_544_832)])
+def test_single_taps_with_a_stride(channels, copied):
+    """In single precision positions are skipped in place by less than 256 channels."""
+    forward, backward = workspaces((16, channels, 128, 128), (channels, channels, 1, 1), dtype=torch.float32, stride=2)
+
+    assert (channels >= 256) == bool(forward)
+    assert copied == pytest.approx(sum(backward[:-1]), abs=1024)
+
+
 def test_channels_last_need_no_copy():
     """Only the partial sums of the weight's gradient, 1,917,591 bytes, are left."""
     forward, backward = workspaces((16, 64, 56, 56), (64, 64, 3, 3), torch.channels_last, padding=1)

@@ -2,7 +2,7 @@
 
 Tensor-core kernels want channels last and aligned channels. What lies otherwise is copied into one workspace for the
 length of one kernel. Read off single calls on an H100 and an H200 (torch 2.11+cu130, cuDNN 9.19, 2026-11-28,
-benchmarks/kernels and benchmarks/operators).
+benchmarks/kernels and benchmarks/operators; windows and strides of single taps off 3,024 problems there).
 
 Limitations:
     Which kernel runs is cuDNN's choice. What is not given here is listed as `convolution-workspace`.
@@ -18,6 +18,7 @@ from peaksight.virtual_gpu.kernels.convolution_problem import SHORT_SUM, SMALL_W
 FEW_CHANNELS = 4
 MOST_SUMMED_CHANNELS = 256
 MOST_POSITIONS = 1 << 17
+LARGE_WINDOW = 49
 LARGE_WEIGHT = 1 << 19
 VERY_LARGE_WEIGHT = 1 << 20
 
@@ -37,10 +38,10 @@ def forward(convolution: Convolution) -> int:
     if convolution.channels < FEW_CHANNELS:
         return _forward_of_few_channels(convolution)
     if convolution.is_channels_last:
-        return 0
+        return convolution.copies(y=False) if has_large_window(convolution) else 0
     if convolution.is_product:
         return convolution.copies() if _rows_are_odd(convolution) else 0
-    return convolution.copies(y=not _writes_in_place(convolution))
+    return 0 if _skips_positions(convolution) else convolution.copies(y=not _writes_in_place(convolution))
 
 
 def gradient_of_input(convolution: Convolution) -> int:
@@ -58,6 +59,8 @@ def gradient_of_input(convolution: Convolution) -> int:
         return _gradient_of_few_channels(convolution)
     if convolution.is_channels_last or (convolution.is_product and not _rows_are_odd(convolution)):
         return 0
+    if _skips_positions(convolution):
+        return 0
     loads_by_fours = convolution.is_product and prod(convolution.x.shape[2:]) % 4 == 0
     return convolution.copies() + loads_by_fours * convolution.weight.nbytes
 
@@ -73,6 +76,12 @@ def overlaps_by_half(convolution: Convolution) -> bool:
     """A stem whose large windows overlap by more than half, as in residual networks."""
     is_large = len(convolution.kernel) == 2 and prod(convolution.kernel) > SMALL_WINDOW
     return is_large and convolution.kernel[0] > 2 * convolution.stride[0]
+
+
+def has_large_window(convolution: Convolution) -> bool:
+    """An image's window in single precision for which channels last are no help: 32 problems of either."""
+    is_image = len(convolution.kernel) == 2 and convolution.groups == 1
+    return is_image and not convolution.is_half and prod(convolution.kernel) >= LARGE_WINDOW
 
 
 def has_long_groups(convolution: Convolution) -> bool:
@@ -109,6 +118,16 @@ def _rows_are_odd(convolution: Convolution) -> bool:
     if not convolution.is_half:
         return length % 4 != 0 and size >= VERY_LARGE_WEIGHT
     return length % 4 != 0 or (length % 8 != 0 and size >= LARGE_WEIGHT)
+
+
+def _skips_positions(convolution: Convolution) -> bool:
+    """A single tap with a stride over images in single precision, of few channels; of 96 some are copied all the same.
+
+    Of 256 some are not copied in the forward.
+    """
+    is_image = len(convolution.kernel) == 2 and convolution.groups == 1 and not convolution.is_transposed
+    is_tap = prod(convolution.kernel) == 1 and not convolution.is_half
+    return is_image and is_tap and convolution.channels < MOST_SUMMED_CHANNELS
 
 
 def _writes_in_place(convolution: Convolution) -> bool:

@@ -17,6 +17,7 @@ from peaksight.virtual_gpu.kernels.cudnn_convolutions import (
     FEW_CHANNELS,
     LARGE_WEIGHT,
     has_few_in_groups,
+    has_large_window,
     has_long_groups,
     padding,
 )
@@ -55,16 +56,18 @@ def gradient_of_weight(convolution: Convolution, num_multiprocessors: int) -> in
 
 
 def _copied(convolution: Convolution) -> int:
-    """Groups in single precision have kernels for other layouts only."""
+    """Groups and large windows in single precision have kernels for other layouts only."""
     if not convolution.is_channels_last:
         return convolution.copies()
+    if has_large_window(convolution):
+        return convolution.x.nbytes + convolution.y.nbytes
     return convolution.copies() if convolution.groups > 1 and not convolution.is_half else 0
 
 
 def _goes_imagewise(convolution: Convolution, partial_bytes: int) -> bool:
     """Whether there is a sum for each image: in half where the rows can be loaded by eights.
 
-    In single precision it isn't for few weights and large images, nor for sums of 64 MiB.
+    In single precision it isn't for few weights and large images, nor for sums of 64 MiB that exceed the copies.
     """
     if not convolution.is_product or convolution.is_channels_last:
         return False
@@ -73,7 +76,7 @@ def _goes_imagewise(convolution: Convolution, partial_bytes: int) -> bool:
         return length % 8 == 0 and num_bytes <= MOST_IMAGEWISE_BYTES
     is_image = len(convolution.kernel) == 2
     is_narrow = is_image and length >= LARGE_IMAGE and convolution.weight.numel() <= FEW_WEIGHTS
-    return not is_narrow and num_bytes < MOST_IMAGEWISE_BYTES
+    return not is_narrow and (num_bytes < MOST_IMAGEWISE_BYTES or num_bytes < convolution.copies())
 
 
 def _partial_sums(convolution: Convolution, partial_bytes: int, num_multiprocessors: int) -> int:
