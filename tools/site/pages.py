@@ -55,15 +55,24 @@ Sizes end in `_bytes`, times in `_seconds`. A place in the script reads `file.py
 
 
 def generated_pages(repository):
-    """Markdown by the name of its page: commands, cards, JSON formats, and the READMEs of the five systems."""
-    systems = repository / "examples" / "systems"
-    pages = {f"systems/{path.parent.name}.md": path.read_text("utf-8") for path in sorted(systems.glob("*/README.md"))}
+    """Markdown by the name of its page: commands, cards, JSON formats, and what is told of the five systems."""
     return {
         "commands.md": _COMMANDS.format(commands="\n\n".join(_commands())),
         "cards.md": cards_page(),
         "json.md": _JSON.format(rows="\n".join(_schema_rows(repository / "docs"))),
-        **pages,
+        **_systems(repository / "examples" / "systems"),
     }
+
+
+def _systems(folder):
+    """The README of each of the systems, and beside it what peaksight wrote by itself, where it did."""
+    pages = {}
+    for path in sorted(folder.glob("*/README.md")):
+        name = path.parent.name
+        pages[f"systems/{name}.md"] = path.read_text("utf-8").replace("(incident.md)", f"({name}-incident.md)")
+        if (incident := path.with_name("incident.md")).exists():
+            pages[f"systems/{name}-incident.md"] = incident.read_text("utf-8")
+    return pages
 
 
 def _commands():
