@@ -27,7 +27,8 @@ OF_BATCHES = {aten.bmm.default: 0, aten.bmm.out: 0, aten.baddbmm.default: 1, ate
 
 def product(call: KernelCall) -> Temporaries:
     """The copies of both operands, the first to be read first: the second one where the result is row by row."""
-    place, is_batch = OF_MATRICES.get(call.func, OF_BATCHES.get(call.func, 0)), call.func in OF_BATCHES
+    is_batch = call.func in OF_BATCHES
+    place = OF_BATCHES[call.func] if is_batch else OF_MATRICES[call.func]
     operands = call.args[place : place + 2]
     if not call.out.numel() or any(each.layout is not torch.strided or not each.numel() for each in operands):
         return ()
