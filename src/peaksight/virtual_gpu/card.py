@@ -12,51 +12,32 @@ from peaksight.allocator.settings_parser import settings_from_environment
 from peaksight.gpus import Room
 from peaksight.overlays.patches import Patches
 from peaksight.records import Phase, Role, StepPeak
-from peaksight.virtual_gpu import dynamo, threads, triton_kernels
-from peaksight.virtual_gpu.answers import cuda_answers, data_parallel, memory_answers, torch_answers
+from peaksight.virtual_gpu import installation
 from peaksight.virtual_gpu.approximations import Approximations
 from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.evidence.labels_seen import LOSSES
 from peaksight.virtual_gpu.evidence.witness import SLICES, Witness
 from peaksight.virtual_gpu.garbage import collect_as_usual
-from peaksight.virtual_gpu.kernels import composites, convolution, index_composites, recurrent, transformers
-from peaksight.virtual_gpu.kernels.comparisons import comparison_rules
-from peaksight.virtual_gpu.kernels.dynamic_shapes import shape_rules
-from peaksight.virtual_gpu.kernels.explicit_composites import explicit_rules
-from peaksight.virtual_gpu.kernels.fake_kernels import fake_kernels
 from peaksight.virtual_gpu.kernels.hidden_memory import HiddenMemory
-from peaksight.virtual_gpu.kernels.losses import loss_rules
-from peaksight.virtual_gpu.kernels.recurrent_kernels import CudnnRecurrence
-from peaksight.virtual_gpu.kernels.sparse_products import sparse_rules
 from peaksight.virtual_gpu.kernels.temporaries import KernelCall
-from peaksight.virtual_gpu.kernels.transformers import transformer_rules
 from peaksight.virtual_gpu.memory.at_the_limit import Failures
 from peaksight.virtual_gpu.memory.births import Circumstances, in_words
 from peaksight.virtual_gpu.memory.devices import Devices, allocator_of
 from peaksight.virtual_gpu.memory.ledger import Ledger
 from peaksight.virtual_gpu.memory.roles import COPIES, Roles, is_of_host
-from peaksight.virtual_gpu.ranks import distributed
 from peaksight.virtual_gpu.ranks.collectives import Collectives
 from peaksight.virtual_gpu.ranks.world import World
-from peaksight.virtual_gpu.script.other_processes import call_in_forked, refuse_card, refuse_used_card
+from peaksight.virtual_gpu.script.other_processes import refuse_card, refuse_used_card
 from peaksight.virtual_gpu.source_lines import Lines, SourceLines
-from peaksight.virtual_gpu.tensors import copies
-from peaksight.virtual_gpu.tensors.device_requests import DeviceRequests
-from peaksight.virtual_gpu.tensors.mode import VirtualGpuMode
 from peaksight.virtual_gpu.tensors.results import card_of, device_tensors, may_allocate, may_resize
-from peaksight.virtual_gpu.timing import waiting
 from peaksight.virtual_gpu.timing.stopwatch import Stopwatch
-from peaksight.virtual_gpu.torch_private import FakeTensorMode
-from peaksight.virtual_gpu.training import backward, data_loading, generation, modules, optimizers
-from peaksight.virtual_gpu.training.autocast import Autocast
 from peaksight.virtual_gpu.training.autograd_lines import AutogradLines
-from peaksight.virtual_gpu.training.modules import Parameters
 from peaksight.virtual_gpu.training.stopping import StopRule
 from peaksight.virtual_gpu.training.training_loop import TrainingLoop
 from peaksight.virtual_gpu.training.trials import is_trial
 from peaksight.virtual_gpu.training.worst_batch import WorstBatches
 from peaksight.virtual_gpu.unreached import Lookout, is_last_round, rounds_left
-from peaksight.virtual_gpu.weights import loading, pretrained, safetensors_files, saving
+from peaksight.virtual_gpu.weights import saving
 
 # Without a limit a search for the largest batch size does not end: this many times the card is enough to see.
 MAX_TRIAL_CARDS = 8
@@ -94,12 +75,12 @@ class VirtualGpu:
         self.room = room
         self.rules = rules
         self.world = world or World()
-        self._lines = SourceLines(script_dir)
+        self.lines = SourceLines(script_dir)
         self.devices = Devices(num_gpus, self._new_ledger, rules.torch)
         self.failures = Failures(
             room,
             max_failures=max_failures,
-            backward_source=self._lines.calling_backward,
+            backward_source=self.lines.calling_backward,
             num_births=lambda: self.devices.num_births,
         )
         if max_failures == 0:
@@ -113,19 +94,19 @@ class VirtualGpu:
             has_more=lambda: lookout is not None and bool(lookout.not_reached()),
         )
         self.stopwatch = Stopwatch(room.card, self.devices, self.loop)
-        self.witness = Witness(self.devices, self.loop, self._lines)
-        self._told = {} if told is None else told
-        self.collectives = Collectives(self.loop, self._lines)
+        self.witness = Witness(self.devices, self.loop, self.lines)
+        self.told = {} if told is None else told
+        self.collectives = Collectives(self.loop, self.lines)
         self._roles = Roles(self.devices, self.loop)
         self._on_step = on_step
         self._lookout = lookout
-        self._files = files or saving.RealFiles()
+        self.files = files or saving.RealFiles()
         self._record = record
         self.approximations = Approximations()
         self._nodes = AutogradLines()
         self._hidden = HiddenMemory(self.devices, room.card, rules, self._library_failed, self.approximations)
         self._patches = Patches()
-        self._worst = WorstBatches(partial(self.approximations.note, "worst-batch")) if worst_batch else None
+        self.worst = WorstBatches(partial(self.approximations.note, "worst-batch")) if worst_batch else None
 
     @property
     def ledger(self) -> Ledger:
@@ -134,51 +115,7 @@ class VirtualGpu:
 
     def __enter__(self) -> "VirtualGpu":
         """Put the cards in."""
-        FakeTensorMode.cache_clear()  # DTensor asks it for results on the current card, which was another one before
-        patches = self._patches.__enter__()
-        dynamo.install(patches)
-        rules = composites.composite_rules(self.rules, self.approximations.note)
-        recurrence = CudnnRecurrence(self.rules, self.devices, self.approximations.note)
-        steps = explicit_rules() | loss_rules() | comparison_rules() | index_composites.steps()
-        fast_paths = transformer_rules(self.rules, self.approximations.note)
-        mode = VirtualGpuMode(
-            self,
-            rules | steps | fast_paths,
-            shape_rules() | fake_kernels() | recurrence.fake_kernels(),
-            sparse_rules(),
-        )
-        requests = DeviceRequests()
-        parameters = Parameters(self.devices, self.loop.modules)
-        torch_answers.install(patches, self.devices, self.approximations, self._lines)
-        cuda_answers.install(patches, self.room.card, self.rules, self.devices)
-        memory_answers.install(patches, self.devices, self.room, self.failures.observers)
-        data_parallel.install(patches, self.devices, self.approximations.note)
-        composites.install(patches, self.rules, rules, self.approximations.note)
-        transformers.install(patches)
-        convolution.install(patches)
-        recurrent.install(patches)
-        Autocast(patches, self.rules.torch)
-        self.witness.install(patches)
-        waiting.install(patches, self.stopwatch)
-        modules.install(patches, mode, self.loop, parameters, self.witness)
-        optimizers.install(patches, self.loop, parameters, self._optimizer_stepped)
-        backward.install(
-            patches, requests, self.loop, self.devices, parameters, self.witness.backward_begins, self.stopwatch
-        )
-        data_loading.install(patches, self.witness.loader_read, self._worst)
-        triton_kernels.install(patches, partial(self.approximations.note, "triton-kernels"))
-        generation.install(patches, partial(self.made_up, "token"))
-        distributed.install(patches, self.devices, self.world, self.approximations.note, self.collectives.called)
-        distributed.exchange_objects(patches, self._told)
-        loading.install(patches, self.devices)
-        saving.install(patches, self._files, self.loop)
-        safetensors_files.install(patches, self._files, self.loop)
-        pretrained.install(patches, self.approximations.note, self.loop)
-        copies.install(patches)
-        threads.install(patches, mode, requests)
-        call_in_forked(patches, self._become_fork)
-        patches.enter_context(requests)
-        patches.enter_context(mode)
+        installation.install(self._patches.__enter__(), self)
         return self
 
     def __exit__(self, *exc_info: Any) -> None:
@@ -194,7 +131,7 @@ class VirtualGpu:
         if self._nodes.pending() and torch.is_grad_enabled():
             self._nodes.note(self.loop.module, self._current_lines())
         if func in SLICES:
-            self.witness.sliced(self._lines.current().source, args)
+            self.witness.sliced(self.lines.current().source, args)
         card = card_of(out)
         self.stopwatch.ran(func, args, kwargs, out, card, known)
         if card is not None:
@@ -232,9 +169,9 @@ class VirtualGpu:
 
     def made_up(self, what: str) -> None:
         """A value, a shape, a random draw or the turn of a thread is not the real run's."""
-        self.approximations.note(f"{what}s", self._lines.current().source)
+        self.approximations.note(f"{what}s", self.lines.current().source)
 
-    def _become_fork(self) -> None:
+    def become_fork(self) -> None:
         """In a process that the script forked: it has no card, and its steps are not the run's."""
         self.loop.is_followed = False
         is_used = self.devices.are_used
@@ -278,7 +215,8 @@ class VirtualGpu:
         if is_trial():
             self.devices.begin_step_anew()
 
-    def _optimizer_stepped(self, optimizer: torch.optim.Optimizer) -> None:
+    def optimizer_stepped(self, optimizer: torch.optim.Optimizer) -> None:
+        """The script called its `step`."""
         self.witness.optimizer_stepped(optimizer)
         self.stopwatch.optimizer_stepped(optimizer)
 
@@ -299,7 +237,7 @@ class VirtualGpu:
 
     def _current_lines(self) -> Lines:
         """The lines that are running; of what a backward pass runs again, where it was checkpointed."""
-        lines, at = self._lines.current(), self.witness.checkpoints.rerun_at
+        lines, at = self.lines.current(), self.witness.checkpoints.rerun_at
         return Lines(at, lines.library) if at and lines.called_backward else lines
 
     def _circumstances(self) -> Circumstances:

@@ -1,0 +1,103 @@
+"""What makes torch believe in the cards: every patch of a simulation, in the order in which they go over each other."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from peaksight.overlays.patches import Patches
+from peaksight.virtual_gpu import dynamo, threads, triton_kernels
+from peaksight.virtual_gpu.answers import cuda_answers, data_parallel, memory_answers, torch_answers
+from peaksight.virtual_gpu.kernels import composites, convolution, index_composites, recurrent, transformers
+from peaksight.virtual_gpu.kernels.comparisons import comparison_rules
+from peaksight.virtual_gpu.kernels.dynamic_shapes import shape_rules
+from peaksight.virtual_gpu.kernels.explicit_composites import explicit_rules
+from peaksight.virtual_gpu.kernels.fake_kernels import fake_kernels
+from peaksight.virtual_gpu.kernels.losses import loss_rules
+from peaksight.virtual_gpu.kernels.recurrent_kernels import CudnnRecurrence
+from peaksight.virtual_gpu.kernels.sparse_products import sparse_rules
+from peaksight.virtual_gpu.ranks import distributed
+from peaksight.virtual_gpu.script.other_processes import call_in_forked
+from peaksight.virtual_gpu.tensors import copies
+from peaksight.virtual_gpu.tensors.device_requests import DeviceRequests
+from peaksight.virtual_gpu.tensors.mode import VirtualGpuMode
+from peaksight.virtual_gpu.timing import waiting
+from peaksight.virtual_gpu.torch_private import FakeTensorMode
+from peaksight.virtual_gpu.training import backward, data_loading, generation, modules, optimizers
+from peaksight.virtual_gpu.training.autocast import Autocast
+from peaksight.virtual_gpu.training.modules import Parameters
+from peaksight.virtual_gpu.weights import loading, pretrained, safetensors_files, saving
+
+if TYPE_CHECKING:
+    from peaksight.virtual_gpu.card import VirtualGpu
+
+# What the card runs in place of an operator.
+OpRules = dict[Any, Callable[..., Any]]
+
+
+def install(patches: Patches, gpu: "VirtualGpu") -> None:
+    """Put `gpu` in, until `patches` are taken back."""
+    FakeTensorMode.cache_clear()  # DTensor asks it for results on the current card, which was another one before
+    dynamo.install(patches)
+    composite_rules = composites.composite_rules(gpu.rules, gpu.approximations.note)
+    mode, requests = _mode(gpu, composite_rules), DeviceRequests()
+    _install_answers(patches, gpu)
+    _install_kernels(patches, gpu, composite_rules)
+    _install_training(patches, gpu, mode, requests)
+    _install_ranks(patches, gpu)
+    _install_files(patches, gpu)
+    copies.install(patches)
+    threads.install(patches, mode, requests)
+    call_in_forked(patches, gpu.become_fork)
+    patches.enter_context(requests)
+    patches.enter_context(mode)
+
+
+def _mode(gpu: "VirtualGpu", composite_rules: OpRules) -> VirtualGpuMode:
+    note = gpu.approximations.note
+    steps = explicit_rules() | loss_rules() | comparison_rules() | index_composites.steps()
+    recurrence = CudnnRecurrence(gpu.rules, gpu.devices, note)
+    return VirtualGpuMode(
+        gpu,
+        composite_rules | steps | transformers.transformer_rules(gpu.rules, note),
+        shape_rules() | fake_kernels() | recurrence.fake_kernels(),
+        sparse_rules(),
+    )
+
+
+def _install_answers(patches: Patches, gpu: "VirtualGpu") -> None:
+    torch_answers.install(patches, gpu.devices, gpu.approximations, gpu.lines)
+    cuda_answers.install(patches, gpu.room.card, gpu.rules, gpu.devices)
+    memory_answers.install(patches, gpu.devices, gpu.room, gpu.failures.observers)
+    data_parallel.install(patches, gpu.devices, gpu.approximations.note)
+
+
+def _install_kernels(patches: Patches, gpu: "VirtualGpu", composite_rules: OpRules) -> None:
+    composites.install(patches, gpu.rules, composite_rules, gpu.approximations.note)
+    transformers.install(patches)
+    convolution.install(patches)
+    recurrent.install(patches)
+    triton_kernels.install(patches, partial(gpu.approximations.note, "triton-kernels"))
+
+
+def _install_training(patches: Patches, gpu: "VirtualGpu", mode: VirtualGpuMode, requests: DeviceRequests) -> None:
+    loop, witness, parameters = gpu.loop, gpu.witness, Parameters(gpu.devices, gpu.loop.modules)
+    Autocast(patches, gpu.rules.torch)
+    witness.install(patches)
+    waiting.install(patches, gpu.stopwatch)
+    modules.install(patches, mode, loop, parameters, witness)
+    optimizers.install(patches, loop, parameters, gpu.optimizer_stepped)
+    backward.install(patches, requests, loop, gpu.devices, parameters, witness.backward_begins, gpu.stopwatch)
+    data_loading.install(patches, witness.loader_read, gpu.worst)
+    generation.install(patches, partial(gpu.made_up, "token"))
+
+
+def _install_ranks(patches: Patches, gpu: "VirtualGpu") -> None:
+    distributed.install(patches, gpu.devices, gpu.world, gpu.approximations.note, gpu.collectives.called)
+    distributed.exchange_objects(patches, gpu.told)
+
+
+def _install_files(patches: Patches, gpu: "VirtualGpu") -> None:
+    loading.install(patches, gpu.devices)
+    saving.install(patches, gpu.files, gpu.loop)
+    safetensors_files.install(patches, gpu.files, gpu.loop)
+    pretrained.install(patches, gpu.approximations.note, gpu.loop)
