@@ -339,7 +339,7 @@ def test_who_called_backward(virtual_gpu, use_reentrant):
 
     def forward(value):
         if torch._C._current_graph_task_id() != -1:
-            callers.append(virtual_gpu._lines.calling_backward())
+            callers.append(virtual_gpu.lines.calling_backward())
         return value.exp()
 
     loss = checkpoint(forward, x(requires_grad=True), use_reentrant=use_reentrant).sum()
@@ -348,7 +348,7 @@ def test_who_called_backward(virtual_gpu, use_reentrant):
 
     assert len(callers) == 1
     assert callers[0].endswith(f"test_backward.py:{here + 1}")
-    assert virtual_gpu._lines.calling_backward() == ""
+    assert virtual_gpu.lines.calling_backward() == ""
 
 
 def test_accumulation(virtual_gpu):
