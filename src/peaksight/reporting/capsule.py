@@ -16,6 +16,7 @@ from peaksight.records.watched import WatchedStep
 from peaksight.reporting.reading import causes_table, ranks_table
 from peaksight.reporting.recording import recording_sections
 from peaksight.reporting.recording_sentences import CANNOT_TELL, RUN_NEXT, TRY_FIRST, WHY
+from peaksight.reporting.tables import columns
 from peaksight.reporting.wrapping import MAX_WIDTH, print_sentence
 from peaksight.units import format_bytes
 
@@ -115,7 +116,7 @@ def _kills(report: CapsuleReport) -> int:
 
 
 def _steps(steps: Iterable[WatchedStep], device: int) -> Table:
-    table = _table(">", ">", ">", ">", ">", header=("step", "allocated", "reserved", "left", "retries"))
+    table = columns(">", ">", ">", ">", ">", header=("step", "allocated", "reserved", "left", "retries"), indent=0)
     for step in [step for step in steps if step.device in (None, device)][-NUM_STEPS:]:
         sizes = map(format_bytes, (step.peak_allocated_bytes, step.peak_reserved_bytes, step.allocated_bytes))
         table.add_row(str(step.step), *sizes, str(step.retries))
@@ -123,7 +124,7 @@ def _steps(steps: Iterable[WatchedStep], device: int) -> Table:
 
 
 def _processes(report: CapsuleReport) -> Table:
-    table = _table(">", "<", ">", "<")
+    table = columns(">", "<", ">", "<", indent=0)
     for process in report.failure.card.processes[:NUM_PROCESSES]:
         size = "unknown" if process.bytes is None else format_bytes(process.bytes)
         table.add_row(str(process.pid), Text(process.name), size, "this one" if process.is_this else "")
@@ -131,7 +132,7 @@ def _processes(report: CapsuleReport) -> Table:
 
 
 def _holders(holders: tuple[CapsuleHolder, ...]) -> Table:
-    table = _table(">", ">", "<", "<", header=("bytes", "blocks", "module", "line"))
+    table = columns(">", ">", "<", "<", header=("bytes", "blocks", "module", "line"), indent=0)
     for each in holders[:NUM_HOLDERS]:
         place = Text(each.source, overflow="fold")
         table.add_row(format_bytes(each.bytes), str(each.count), Text(each.module, overflow="fold"), place)
@@ -139,25 +140,16 @@ def _holders(holders: tuple[CapsuleHolder, ...]) -> Table:
 
 
 def _rows(rows: Iterable[Row]) -> Table:
-    table = _table("<", "<")
+    table = columns("<", "<", indent=0)
     for name, text in rows:
         table.add_row(name, Text(text, overflow="fold"))
     return table
 
 
 def _bullets(lines: Iterable[str]) -> Table:
-    table = _table("<", "<")
+    table = columns("<", "<", indent=0)
     for line in lines:
         table.add_row("-", Text(line))
-    return table
-
-
-def _table(*alignments: str, header: Iterable[str] | None = None) -> Table:
-    """A table without lines; `<` and `>` align its columns."""
-    table = Table(box=None, show_header=header is not None, header_style="dim", padding=(0, 1, 0, 0))
-    titles = list(header) if header is not None else [""] * len(alignments)
-    for alignment, title in zip(alignments, titles, strict=True):
-        table.add_column(title, justify="right" if alignment == ">" else "left", overflow="fold")
     return table
 
 

@@ -1,6 +1,6 @@
 """The page of `peaksight compare`: by how much two peaks differ, where that comes from, and the peaks of commits."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -29,6 +29,7 @@ from peaksight.reporting.differences import (
     phase_rows,
     tables,
 )
+from peaksight.reporting.tables import columns
 from peaksight.reporting.terminal import shorten
 from peaksight.reporting.wrapping import MAX_WIDTH, print_sentence
 from peaksight.units import format_bytes, format_difference
@@ -55,7 +56,7 @@ def render_commits(history: CommitHistory, console: Console) -> None:
     print_sentence(console, over_commits(history), "bold")
     console.print()
     print_sentence(console, " ".join(history.argv), "dim")
-    table = _table("<", ">", ">", ">", "<", header=("commit", "allocated", "reserved", "change", ""))
+    table = columns("<", ">", ">", ">", "<", header=("commit", "allocated", "reserved", "change", ""))
     parent = None
     for commit in history.commits:
         sizes = [_size(commit.allocated_bytes), _size(commit.reserved_bytes)]
@@ -82,7 +83,7 @@ def _sections(comparison: Comparison, width: int) -> Iterator[tuple[str, Rendera
 
 
 def _runs(a: ComparedRun, b: ComparedRun) -> Table:
-    table = _table("<", "<")
+    table = columns("<", "<")
     for name, run in (("A", a), ("B", b)):
         for position, line in enumerate(run_lines(run)):
             table.add_row(*(("", Text(line, style="dim")) if position else (name, Text(line))))
@@ -102,7 +103,7 @@ def _whole(table: DifferenceTable, width: int) -> Table:
 
 
 def _differences(rows: Sequence[DifferenceRow], names: Sequence[Text] | None = None) -> Table:
-    table = _table(">", ">", ">", "<", "<", header=("A", "B", "B - A", "", ""))
+    table = columns(">", ">", ">", "<", "<", header=("A", "B", "B - A", "", ""))
     for row, name in zip(rows, names or [Text(row.name) for row in rows], strict=True):
         table.add_row(*_cells(row), name, Text(row.note, style="dim", no_wrap=True, overflow="ellipsis"))
     return table
@@ -121,14 +122,3 @@ def _change(num_bytes: int | None) -> Text:
     if num_bytes is None:
         return Text("")
     return Text(format_difference(num_bytes), style="red" if num_bytes > 0 else "green" if num_bytes else "")
-
-
-def _table(*alignments: str, header: Iterable[str] | None = None) -> Table:
-    """A table without lines; `<` and `>` align its columns, of which the last one gives way."""
-    table = Table(box=None, show_header=header is not None, header_style="dim", padding=(0, 1))
-    headers = list(header) if header is not None else [""] * len(alignments)
-    for alignment, title in zip(alignments, headers, strict=True):
-        table.add_column(
-            title, justify="right" if alignment == ">" else "left", no_wrap=alignment == ">", overflow="fold"
-        )
-    return table

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from peaksight.records.proposals import FixReport, NotApplied, Outcome, Part, Risk, Tried, Written
 from peaksight.reporting.certificate import render_certificate
+from peaksight.reporting.tables import columns
 from peaksight.reporting.wrapping import MAX_WIDTH, NARROW, print_sentence
 from peaksight.units import format_bytes
 
@@ -91,7 +92,7 @@ def _plans(found: FixReport, plans: Iterable[Tried], width: int) -> Table:
     """One row a plan; what it leaves of the card is left out where there is no room for it."""
     has_room = width >= NARROW
     header = ("reserved", *(("head room",) if has_room else ()), "time a step", "", "class", "plan")
-    table = _table(*(">" * (len(header) - 2)), "<", "<", header=header)
+    table = columns(*(">" * (len(header) - 2)), "<", "<", header=header)
     for each in plans:
         room = (format_bytes(found.usable_bytes - each.outcome.reserved_bytes),) if has_room else ()
         times = _seconds(each.outcome), slow_down(found, each).removesuffix(" time")
@@ -104,7 +105,7 @@ def _seconds(outcome: Outcome) -> str:
 
 
 def _parts(found: FixReport) -> Table:
-    table = _table(">", ">", "<", header=("alone", "all but it", ""))
+    table = columns(">", ">", "<", header=("alone", "all but it", ""))
     original = found.original.outcome
     table.add_row(format_bytes(original.reserved_bytes), "", _peaking("as it is", original))
     for part in found.parts:
@@ -132,14 +133,14 @@ def place(outcome: Outcome) -> str:
 
 
 def _rejected(rejected: Iterable[Tried]) -> Table:
-    table = _table("<", "<")
+    table = columns("<", "<")
     for each in rejected:
         table.add_row("-", Text.assemble(each.candidate.title, (f": {each.verdict}", "dim")))
     return table
 
 
 def _not_applied(fixes: Iterable[NotApplied]) -> RenderableType:
-    table = _table("<", "<")
+    table = columns("<", "<")
     for each in fixes:
         why = Text.assemble(each.title, (f": {each.why}", "dim"))
         table.add_row("-", Group(why, Text(each.advice)) if each.advice else why)
@@ -147,27 +148,18 @@ def _not_applied(fixes: Iterable[NotApplied]) -> RenderableType:
 
 
 def _written(changes: Iterable[Written]) -> Table:
-    table = _table("<", "<")
+    table = columns("<", "<")
     for each in changes:
         table.add_row(each.at or each.kind, Text(each.words))
     return table
 
 
 def _risks(risks: Iterable[Risk], cautions: Iterable[str]) -> Table:
-    table = _table(">", "<")
+    table = columns(">", "<")
     for risk in risks:
         table.add_row("unknown" if risk.bytes is None else format_bytes(risk.bytes), Text(risk.title))
     for caution in cautions:
         table.add_row("", Text(caution))
-    return table
-
-
-def _table(*alignments: str, header: tuple[str, ...] = ()) -> Table:
-    """A table without lines; `<` and `>` align its columns, of which the last one gives way."""
-    table = Table(box=None, show_header=bool(header), padding=(0, 1), header_style="dim")
-    for alignment, title in zip(alignments, header or ("",) * len(alignments), strict=True):
-        is_number = alignment == ">"
-        table.add_column(title, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold")
     return table
 
 

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from peaksight.records import Cause, Confidence, Fit, JobReading, OomMessage, RankEnd, Reading
+from peaksight.reporting.tables import columns
 from peaksight.units import format_bytes
 
 MAX_WIDTH = 110
@@ -79,7 +80,7 @@ def _sections(reading: Reading) -> Iterator[tuple[str, RenderableType]]:
 
 def causes_table(causes: tuple[Cause, ...]) -> Table:
     """One row a cause, its evidence under it."""
-    table = _table("<", "<")
+    table = columns("<", "<", indent=0)
     for number, cause in enumerate(causes[:NUM_CAUSES], start=1):
         words, style = _CONFIDENCE[cause.confidence]
         table.add_row(Text(f"{number}. {words}", style=style, no_wrap=True), Text(f"{cause.title}."))
@@ -91,7 +92,7 @@ def causes_table(causes: tuple[Cause, ...]) -> Table:
 
 
 def _lines(lines: list[str], bullet: str, more: int = 0) -> Table:
-    table = _table("<", "<")
+    table = columns("<", "<", indent=0)
     for line in lines:
         table.add_row(bullet, Text(line, overflow="fold"))
     if more > 0:
@@ -105,7 +106,7 @@ def _fit(fit: Fit) -> str:
 
 def _messages(reading: Reading) -> Table:
     """One row a message, in the order of the log."""
-    table = _table(">", "<", "<", "<")
+    table = columns(">", "<", "<", "<", indent=0)
     for message in reading.messages[:NUM_MESSAGES]:
         table.add_row(f"line {message.line}", _rank(message), message.dialect, Text(_size(message)))
     hidden = len(reading.messages) - NUM_MESSAGES
@@ -116,7 +117,7 @@ def _messages(reading: Reading) -> Table:
 
 def ranks_table(ends: tuple[RankEnd, ...]) -> Table:
     """One row a rank, with how it ended."""
-    table = _table(">", "<")
+    table = columns(">", "<", indent=0)
     for end in ends[:NUM_RANKS]:
         table.add_row(f"rank {end.rank}", Text(end.happened))
     if len(ends) > NUM_RANKS:
@@ -134,13 +135,6 @@ def _size(message: OomMessage) -> str:
         return message.text[:60]
     free = f", {format_bytes(message.free_bytes)} free" if message.free_bytes is not None else ""
     return f"asked for {format_bytes(message.requested_bytes)}{free}"
-
-
-def _table(*alignments: str) -> Table:
-    table = Table(box=None, show_header=False, padding=(0, 1, 0, 0))
-    for alignment in alignments:
-        table.add_column(justify="right" if alignment == ">" else "left", overflow="fold")
-    return table
 
 
 def _footer(reading: Reading) -> str:

@@ -30,6 +30,7 @@ from peaksight.reporting.recording_sentences import (
 )
 from peaksight.reporting.rows import by_category
 from peaksight.reporting.sentences import blocks
+from peaksight.reporting.tables import columns
 from peaksight.reporting.wrapping import MAX_WIDTH, NARROW, print_sentence
 from peaksight.units import format_bytes
 
@@ -106,7 +107,7 @@ class _Page:
         return Text(" " + "".join(levels[-(-size * (len(levels) - 1) // top)] for size in most), style="cyan")
 
     def _categories(self) -> Table:
-        table = _table("<", "<", ">", ">", ">")
+        table = columns("<", "<", ">", ">", ">")
         for row in by_category(self.report.live_at_peak):
             bar = Text(
                 share_bar(row.bytes, self.report.peak.allocated_bytes, bar_width(self.width), self.glyphs), style="cyan"
@@ -122,7 +123,7 @@ class _Page:
         rows = holders(live)
         has_modules = any(row.module for row in rows)
         header = ("bytes", "share", "category", *(("module",) if has_modules else ()), "line", "blocks")
-        table = _table(">", ">", "<", *("<" if has_modules else ""), "<", ">", header=header)
+        table = columns(">", ">", "<", *("<" if has_modules else ""), "<", ">", header=header)
         for row in rows[:NUM_HOLDERS]:
             places = (row.module, row.source) if has_modules else (row.source,)
             cells = (Text(place, overflow="fold") for place in places)
@@ -133,7 +134,7 @@ class _Page:
 
     def _pins(self, found: Fragmentation) -> Table:
         numbers = ("kept alone", *(("with others",) if self.width >= NARROW else ()), "segments", "by")
-        table = _table(*(">" * len(numbers)), "<", "<", header=(*numbers, "category", "line"))
+        table = columns(*(">" * len(numbers)), "<", "<", header=(*numbers, "category", "line"))
         for pin in found.pins[:NUM_PINS]:
             place = Text(place_words(pin.source), overflow="fold")
             alone, shared, *rest = _pin(pin)
@@ -146,7 +147,7 @@ class _Page:
         return table
 
     def _other_devices(self) -> Table:
-        table = _table("<", ">", ">", header=("device", "allocated", "reserved"))
+        table = columns("<", ">", ">", header=("device", "allocated", "reserved"))
         for other in self.report.other_devices:
             sizes = (other.peak_allocated_bytes, other.peak_reserved_bytes)
             table.add_row(f"cuda:{other.device}", *map(format_bytes, sizes))
@@ -163,7 +164,7 @@ def _pin(pin: Pin) -> tuple[str, ...]:
 
 
 def _segments(found: Fragmentation) -> Table:
-    table = _table(">", ">", "<", header=("segment", "free in it", "kept by"))
+    table = columns(">", ">", "<", header=("segment", "free in it", "kept by"))
     for segment in found.segments[:NUM_SEGMENTS]:
         kept_by = ", ".join(map(place_words, segment.holders))
         sizes = format_bytes(segment.total_bytes), format_bytes(segment.free_bytes)
@@ -172,7 +173,7 @@ def _segments(found: Fragmentation) -> Table:
 
 
 def _numbers(numbers: Iterable[Number]) -> Table:
-    table = _table("<", ">", "<")
+    table = columns("<", ">", "<")
     for position, (name, num_bytes, note) in enumerate(numbers):
         table.add_row(name, format_bytes(num_bytes), Text(note, style="dim" if position else ""))
     return table
@@ -183,17 +184,7 @@ def _indented(body: RenderableType) -> Padding:
 
 
 def _lines(lines: Iterable[str]) -> Table:
-    table = _table("<", "<")
+    table = columns("<", "<")
     for line in lines:
         table.add_row("-", Text(line))
-    return table
-
-
-def _table(*alignments: str, header: Iterable[str] | None = None) -> Table:
-    """A table without lines; `<` and `>` align its columns."""
-    table = Table(box=None, show_header=header is not None, header_style="dim", padding=(0, 1))
-    headers = list(header) if header is not None else [""] * len(alignments)
-    for alignment, title in zip(alignments, headers, strict=True):
-        is_number = alignment == ">"
-        table.add_column(title, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold")
     return table

@@ -1,6 +1,6 @@
 """The report in a terminal: plain when piped or under NO_COLOR, readable from 80 columns on."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from rich.console import Console, RenderableType
 from rich.table import Table
@@ -24,6 +24,7 @@ from peaksight.reporting.sentences import (
     unknown_size,
     verdict,
 )
+from peaksight.reporting.tables import columns
 from peaksight.reporting.wrapping import MAX_WIDTH, NARROW, print_sentence
 from peaksight.units import format_bytes
 
@@ -101,7 +102,7 @@ class _Page:
         return f" {self.glyphs.dot} ".join(footer(self.report))
 
     def _steps(self) -> Table:
-        table = _table(">", "<", ">", ">", header=("step", self._legend(), "allocated", "reserved"))
+        table = columns(">", "<", ">", ">", header=("step", self._legend(), "allocated", "reserved"))
         shown = ends(list(enumerate(self.report.steps, start=1)), NUM_STEPS)
         for number, step in shown:
             sizes = (step.peak_allocated_bytes, step.peak_reserved_bytes)
@@ -110,7 +111,7 @@ class _Page:
 
     def _cards(self) -> Table:
         name = cards_title(self.report)[:-1].lower()
-        table = _table("<", "<", ">", ">", "<", header=(name, "", "allocated", "reserved", ""))
+        table = columns("<", "<", ">", ">", "<", header=(name, "", "allocated", "reserved", ""))
         scale = max(card.usable_bytes for card in self.report.devices)
         scale = max(scale, *(card.peak.reserved_bytes for card in self.report.devices))
         for card in self.report.devices:
@@ -132,7 +133,7 @@ class _Page:
     def _programs(self) -> Table:
         parts = ("arguments", "outputs", "temporary") if self.width >= NARROW else ()
         header = ("function", "first in", "calls", "peak", *parts)
-        table = _table("<", "<", *(">" * (2 + len(parts))), header=header)
+        table = columns("<", "<", *(">" * (2 + len(parts))), header=header)
         for each in sorted(self.report.programs, key=lambda each: -each.peak_bytes)[:NUM_HOLDERS]:
             sizes = (each.peak_bytes, each.argument_bytes, each.output_bytes, each.temporary_bytes)[: 1 + len(parts)]
             phase = "training" if each.phase is Phase.FORWARD else str(each.phase)
@@ -141,7 +142,7 @@ class _Page:
 
     def _categories(self) -> Table:
         peak_bytes = self.report.peak.allocated_bytes
-        table = _table("<", "<", ">", ">", ">")
+        table = columns("<", "<", ">", ">", ">")
         for row in by_category(self.report.live_at_peak):
             bar = Text(share_bar(row.bytes, peak_bytes, bar_width(self.width), self.glyphs), style="cyan")
             table.add_row(row.category_words, bar, *self._sizes(row.bytes), _blocks(row.count))
@@ -155,7 +156,7 @@ class _Page:
         room = self.width - _HOLDER_COLUMNS - max(len(row.source) for row in shown)
         has_shares = room >= _MIN_MODULE_WIDTH
         header = ("bytes", *(("share",) if has_shares else ()), "category", "module", "line")
-        table = _table(*(">" * (len(header) - 3)), "<", "<", "<", header=header)
+        table = columns(*(">" * (len(header) - 3)), "<", "<", "<", header=header)
         for row in shown:
             module = shorten(row.module or "(outside any module)", room if has_shares else room + _SHARE_COLUMNS)
             table.add_row(*self._sizes(row.bytes)[: len(header) - 3], row.category_words, module, row.source)
@@ -165,7 +166,7 @@ class _Page:
         return table
 
     def _findings(self) -> Table:
-        table = _table(">", "<")
+        table = columns(">", "<")
         for finding in why.shown_findings(self.report, show_all=self.show_all):
             title = Text.assemble(finding.title, "  ", (finding.rule, "dim"))
             table.add_row(why.size_of(finding), title)
@@ -174,21 +175,21 @@ class _Page:
         return table
 
     def _fixes(self, fixes: tuple[why.EstimatedFix, ...]) -> Table:
-        table = _table(">", "<", "<")
+        table = columns(">", "<", "<")
         for each in fixes:
             words = Text.assemble(each.fix.text, (f"  {each.rule}", "dim"))
             table.add_row(why.saving_of(each.fix), each.fix.effect, words)
         return table
 
     def _examined(self) -> Table:
-        table = _table("<", "<", "<")
+        table = columns("<", "<", "<")
         for each in self.report.examined:
             table.add_row(each.rule, why.outcome_of(each), Text(each.why, style="dim"))
         return table
 
     def _not_reached(self) -> Table:
         lines = self.report.not_reached_lines
-        table = _table("<", "<")
+        table = columns("<", "<")
         for line in lines[:NUM_NOT_REACHED]:
             table.add_row(Text(line.at), Text(line.text, overflow="fold"))
         if others := lines[NUM_NOT_REACHED:]:
@@ -196,14 +197,14 @@ class _Page:
         return table
 
     def _not_simulated(self) -> Table:
-        table = _table(">", "<", "<")
+        table = columns(">", "<", "<")
         for unknown in self.report.not_simulated:
             table.add_row(unknown_size(unknown), Text(unknown.what), Text(unknown.slug, style="dim"))
         return table
 
     def _writes(self) -> Table:
         writes = sorted(self.report.writes, key=lambda write: -write.bytes)
-        table = _table(">", "<")
+        table = columns(">", "<")
         for write in writes[:NUM_WRITES]:
             table.add_row(format_bytes(write.bytes), Text(write.path, overflow="fold"))
         if others := writes[NUM_WRITES:]:
@@ -215,19 +216,9 @@ class _Page:
         return format_bytes(num_bytes), f"{100 * num_bytes / peak_bytes:.1f} %"
 
 
-def _table(*alignments: str, header: Iterable[str | Text] | None = None) -> Table:
-    """A table without lines; `<` and `>` align its columns."""
-    table = Table(box=None, show_header=header is not None, header_style="dim", padding=(0, 1))
-    headers = list(header) if header is not None else [""] * len(alignments)
-    for alignment, title in zip(alignments, headers, strict=True):
-        is_number = alignment == ">"
-        table.add_column(title, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold")
-    return table
-
-
 def _lines(lines: list[tuple[str, int, str]]) -> Table:
     """Named numbers and what they mean; where and when is what matters most."""
-    table = _table("<", ">", "<")
+    table = columns("<", ">", "<")
     for position, (name, num_bytes, note) in enumerate(lines):
         table.add_row(name, format_bytes(num_bytes), Text(note, style="dim" if position else ""))
     return table
