@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from peaksight.attribution.course import course_of
+from peaksight.attribution.failing import out_of_memory
 from peaksight.attribution.fragmentation import fragmentation
 from peaksight.attribution.levels import Levels
 from peaksight.attribution.live_set import alive_at, is_alive, live_at_peak, live_set
-from peaksight.records import Allocation, Capture, Holder, OutOfMemory, Peak, Phase, StepReport
+from peaksight.records import Allocation, Capture, Holder, Peak, Phase, StepReport
 from peaksight.records.recording import KnownGpu, OtherDevice, Recording, RecordingReport
 from peaksight.units import format_bytes
 
@@ -26,7 +27,7 @@ def build_recording_report(recordings: Sequence[Recording], file: str) -> Record
         gpu=_gpu(capture),
         fits=None if capture.fatal is None else False,
         peak=_peak(capture),
-        oom=_out_of_memory(capture),
+        oom=out_of_memory(capture, capture.failures[-1]) if capture.failures else None,
         caught_ooms=len(capture.failures) - (capture.fatal is not None),
         steps=tuple(
             StepReport(peak_allocated_bytes=step.peak_allocated_bytes, peak_reserved_bytes=step.peak_reserved_bytes)
@@ -88,26 +89,6 @@ def _peak(capture: Capture) -> Peak:
         step=maker.step if maker else 0,
         phase=maker.phase if maker else Phase.OTHER,
         at=maker.source if maker else "",
-    )
-
-
-def _out_of_memory(capture: Capture) -> OutOfMemory | None:
-    """The last failure, also where the script went on after it."""
-    if not capture.failures:
-        return None
-    failure = capture.failures[-1]
-    return OutOfMemory(
-        message=failure.message,
-        requested_bytes=failure.requested_bytes,
-        allocated_bytes=failure.allocated_bytes,
-        reserved_bytes=failure.reserved_bytes,
-        step=failure.step,
-        phase=failure.phase,
-        at=failure.source,
-        backward_at=failure.backward_source or None,
-        free_bytes=failure.free_bytes,
-        live=live_set(capture, failure.tick),
-        device=capture.device,
     )
 
 

@@ -4,7 +4,7 @@ import sys
 from dataclasses import dataclass
 
 from peaksight.allocator.device import KEPT_BY_DRIVER
-from peaksight.attribution.live_set import live_set
+from peaksight.attribution.failing import out_of_memory
 from peaksight.attribution.replayed import ReplayedFailure, replay_capture
 from peaksight.gpus import Room
 from peaksight.records import WITHOUT_ANSWER, Action, Approximation, Capture, OutOfMemory, Retries
@@ -46,7 +46,9 @@ def judge(capture: Capture, room: Room, unlimited: Capture | None = None) -> Ver
     """
     if capture.fatal is not None:
         sure = unlimited is None or not _fits(unlimited, room.possibly_usable_bytes)
-        return Verdict(fits=False if sure else None, oom=_out_of_memory(capture, capture.fatal), retries=None)
+        return Verdict(
+            fits=False if sure else None, oom=out_of_memory(capture, capture.failures[capture.fatal]), retries=None
+        )
     if capture.pool_bytes is not None:
         return _judge_pool(capture, capture.pool_bytes)
     if unlimited is not None and not _fits(unlimited, room.possibly_usable_bytes):
@@ -125,21 +127,3 @@ def _head_room_bytes(capture: Capture, room: Room) -> int:
     beyond_card = needs.needed_bytes + KEPT_BY_DRIVER - room.usable_bytes
     allowed_bytes = allowed_by_script(capture)
     return beyond_card if allowed_bytes is None else max(beyond_card, needs.peak_reserved_bytes - allowed_bytes)
-
-
-def _out_of_memory(capture: Capture, fatal: int) -> OutOfMemory:
-    failure = capture.failures[fatal]
-    return OutOfMemory(
-        message=failure.message,
-        requested_bytes=failure.requested_bytes,
-        allocated_bytes=failure.allocated_bytes,
-        reserved_bytes=failure.reserved_bytes,
-        step=failure.step,
-        phase=failure.phase,
-        at=failure.source,
-        backward_at=failure.backward_source or None,
-        free_bytes=failure.free_bytes,
-        live=live_set(capture, failure.tick),
-        device=capture.device,
-        rank=capture.rank,
-    )
