@@ -35,3 +35,22 @@ def test_transposed_input_is_copied():
 
     assert [SIZE, SIZE, -SIZE] == forward
     assert out.is_contiguous()
+
+
+@pytest.mark.parametrize(("dtype", "copied"), [(torch.float16, []), (torch.bfloat16, [SIZE])])
+@pytest.mark.parametrize("function", ["softmax", "log_softmax"])
+def test_float16_needs_no_copy_in_single_precision(function, dtype, copied):
+    """Under autocast its kernel reads float16 and writes float32 (`half_to_float`); bfloat16 is copied first."""
+    with card_of("h200") as gpu:
+        x = torch.randn(24, 40, 64, device="cuda", dtype=dtype, requires_grad=True)
+        with torch.autocast("cuda", dtype), events_on(gpu) as forward:
+            y = getattr(x, function)(-1)
+        gradient = torch.ones_like(y)
+        with events_on(gpu) as backward:
+            y.backward(gradient)
+
+    assert [*copied, SIZE, *(-each for each in copied)] == forward
+    assert y.dtype == torch.float32
+    if not copied:
+        product = [SIZE, -SIZE] if function == "softmax" else []
+        assert [SIZE // 2, *product] == backward

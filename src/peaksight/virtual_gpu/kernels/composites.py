@@ -42,6 +42,8 @@ def composite_rules(rules: DeviceRules, note: Callable[[str], None]) -> dict[Any
             aten.group_norm.default: _group_norm(rules),
             aten.isfinite.default: _isfinite,
             aten.linear.default: _linear,
+            aten.log_softmax.int: _softmax(aten._log_softmax.default, aten.log_softmax.int),
+            aten.softmax.int: _softmax(aten._softmax.default, aten.softmax.int),
             aten.ctc_loss.Tensor: ctc_loss,
         }
     )
@@ -94,6 +96,17 @@ def fused_rms_norm(
 def _isfinite(input: torch.Tensor) -> torch.Tensor:
     """A run that works is finite: loops that skip a step without it do not."""
     return assume(composite(aten.isfinite.default)(input), True)
+
+
+def _softmax(kernel: Any, op: Any) -> Callable[..., Any]:
+    """From float16, as autocast has it, one kernel gives float32: `softmax` of ATen/native/SoftMax.cpp."""
+
+    def softmax(input: torch.Tensor, dim: int, dtype: torch.dtype | None = None) -> torch.Tensor:
+        if input.dtype == torch.float16 and dtype == torch.float32:
+            return kernel(input, dim, True)
+        return composite(op)(input, dim, dtype)
+
+    return softmax
 
 
 def _linear(input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
