@@ -4,8 +4,7 @@ import ast
 from collections.abc import Sequence
 from textwrap import dedent
 
-from peaksight.planning.kind import Proposal
-from peaksight.records.findings import Effect
+from peaksight.planning.kind import FixKind
 from peaksight.records.plan import Change
 from peaksight.records.proposals import Candidate
 from peaksight.records.source_edit import SOURCE_EDIT, SourceEdit
@@ -13,15 +12,13 @@ from peaksight.records.source_edit import SOURCE_EDIT, SourceEdit
 _LONGEST, _HALF = 80, 36
 
 
-def edit_candidate(
-    kind: str, title: str, edits: Sequence[SourceEdit], effect: Effect, cautions: tuple[str, ...] = ()
-) -> Proposal:
-    """One that makes `edits`, which a plan makes together or not at all; a statement has one edit in a plan."""
+def edit_candidate(fix: FixKind, title: str, edits: Sequence[SourceEdit], cautions: tuple[str, ...] = ()) -> Candidate:
+    """One that makes `edits` together, of the kind `fix`; a statement has one edit in a plan."""
     return Candidate(
-        kinds=(kind,),
+        kinds=(fix.slug,),
         title=f"{title} ({', '.join(edit.at for edit in edits)})",
-        slots=(kind, *(edit.at for edit in edits)),
-        effect=effect,
+        slots=(fix.slug, *(edit.at for edit in edits)),
+        effect=fix.effect,
         changes=tuple(Change(kind=SOURCE_EDIT, parameters=edit.parameters) for edit in edits),
         cautions=cautions,
     )

@@ -6,10 +6,7 @@ from peaksight.planning.kind import FixKind, Proposal
 from peaksight.planning.situation import Situation
 from peaksight.records import Action
 from peaksight.records.findings import Effect
-from peaksight.records.plan import Change
-from peaksight.records.proposals import Candidate
 
-_SLUG = "allocator-settings"
 _EXPANDABLE = "expandable_segments:True"
 # Of what is reserved, the part that has to be more than what is allocated.
 _MIN_SHARE = 0.02
@@ -20,18 +17,16 @@ def _propose(situation: Situation) -> Iterator[Proposal]:
     unused = capture.peak_reserved_bytes - capture.peak_allocated_bytes
     in_use = any(_EXPANDABLE in call.what for call in capture.calls if call.action is Action.SETTINGS)
     if unused > _MIN_SHARE * capture.peak_reserved_bytes and not in_use:
-        yield Candidate(
-            kinds=(_SLUG,),
+        yield FIX.candidate(
+            "allocator",
             title=f"PYTORCH_CUDA_ALLOC_CONF={_EXPANDABLE}",
-            slots=("allocator",),
-            effect=Effect.BITWISE,
-            changes=(Change(kind=_SLUG, parameters={"settings": _EXPANDABLE}),),
             cautions=("tensors on the card cannot be sent to other processes (CUDA IPC)",),
+            settings=_EXPANDABLE,
         )
 
 
 FIX = FixKind(
-    slug=_SLUG,
+    slug="allocator-settings",
     title="settings of the caching allocator",
     effect=Effect.BITWISE,
     text=(

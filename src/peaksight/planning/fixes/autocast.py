@@ -5,11 +5,7 @@ from collections.abc import Iterator
 from peaksight.planning.kind import FixKind, Proposal
 from peaksight.planning.situation import Situation
 from peaksight.records.findings import Effect
-from peaksight.records.plan import Change
-from peaksight.records.proposals import Candidate, NotApplied
 
-_SLUG = "autocast"
-_TITLE = "autocast in bfloat16"
 _HAS_BFLOAT16 = (8, 0)
 
 
@@ -20,22 +16,14 @@ def _propose(situation: Situation) -> Iterator[Proposal]:
         return
     if situation.room.card.capability < _HAS_BFLOAT16:
         why = "the card has no arithmetic in bfloat16; float16 needs a GradScaler beside it"
-        yield NotApplied(kind=_SLUG, title=_TITLE, effect=Effect.NOISE, why=why)
+        yield FIX.not_applied(why)
         return
-    change = Change(kind=_SLUG, parameters={"dtype": "bfloat16"})
-    yield Candidate(
-        kinds=(_SLUG,),
-        title=_TITLE,
-        slots=("precision",),
-        effect=Effect.NOISE,
-        changes=(change,),
-        cautions=("products are rounded to 8 bits",),
-    )
+    yield FIX.candidate("precision", cautions=("products are rounded to 8 bits",), dtype="bfloat16")
 
 
 FIX = FixKind(
-    slug=_SLUG,
-    title=_TITLE,
+    slug="autocast",
+    title="autocast in bfloat16",
     effect=Effect.NOISE,
     text=(
         "Models and losses run under torch.autocast: matrix products and convolutions read and give bfloat16, losses "

@@ -6,11 +6,7 @@ from peaksight.planning.decomposition import has_recorded
 from peaksight.planning.kind import FixKind, Proposal
 from peaksight.planning.situation import Situation
 from peaksight.records.findings import Effect
-from peaksight.records.plan import Change
-from peaksight.records.proposals import Candidate, NotApplied
 
-_SLUG = "bfloat16-weights"
-_TITLE = "weights in bfloat16"
 _HAS_BFLOAT16 = (8, 0)
 
 
@@ -19,14 +15,10 @@ def _propose(situation: Situation) -> Iterator[Proposal]:
         return
     why = _objection(situation)
     if why:
-        yield NotApplied(kind=_SLUG, title=_TITLE, effect=Effect.MODEL, why=why)
+        yield FIX.not_applied(why)
         return
-    yield Candidate(
-        kinds=(_SLUG,),
-        title=_TITLE,
-        slots=("precision",),
-        effect=Effect.MODEL,
-        changes=(Change(kind=_SLUG),),
+    yield FIX.candidate(
+        "precision",
         cautions=(
             "an update of less than 1/256 of a weight is lost, as those of small learning rates are, and so is what "
             "the optimizer's averages gain by one step",
@@ -46,8 +38,8 @@ def _objection(situation: Situation) -> str:
 
 
 FIX = FixKind(
-    slug=_SLUG,
-    title=_TITLE,
+    slug="bfloat16-weights",
+    title="weights in bfloat16",
     effect=Effect.MODEL,
     text=(
         "A model is made bfloat16 when it is first called: weights, gradients, activations and the optimizer's state "

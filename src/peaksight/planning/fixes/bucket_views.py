@@ -5,27 +5,16 @@ from collections.abc import Iterator
 from peaksight.planning.kind import FixKind, Proposal
 from peaksight.planning.situation import Situation
 from peaksight.records.findings import Effect
-from peaksight.records.plan import Change
-from peaksight.records.proposals import Candidate
-
-_SLUG = "bucket-views"
-_TITLE = "gradient_as_bucket_view=True"
 
 
 def _propose(situation: Situation) -> Iterator[Proposal]:
     if any(finding.rule == "gradient-buckets" for finding in situation.report.findings or ()):
-        yield Candidate(
-            kinds=(_SLUG,),
-            title=_TITLE,
-            slots=("buckets",),
-            effect=Effect.BITWISE,
-            changes=(Change(kind=_SLUG),),
-            cautions=("gradients cannot be detached in place (`detach_()`)",),
-        )
+        caution = "gradients cannot be detached in place (`detach_()`)"
+        yield FIX.candidate("buckets", title="gradient_as_bucket_view=True", cautions=(caution,))
 
 
 FIX = FixKind(
-    slug=_SLUG,
+    slug="bucket-views",
     title="gradients in the buckets of DistributedDataParallel",
     effect=Effect.BITWISE,
     text=(

@@ -3,15 +3,14 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
+from typing import Any
 
 from peaksight.planning.blocks import checkpointable_blocks, largest_part
 from peaksight.planning.kind import FixKind, Proposal
 from peaksight.planning.situation import Situation
 from peaksight.records.findings import Effect
-from peaksight.records.plan import Change
 from peaksight.records.proposals import Candidate
 
-_SLUG = "checkpoint-modules"
 # Blocks that together hold less than this share of the peak are not worth it.
 _MIN_SHARE = 0.02
 # A child that holds more than this share of its block is as good as the block.
@@ -55,26 +54,19 @@ def _of_parts(situation: Situation, blocks: Mapping[str, int]) -> Iterator[Propo
     """Only the one child of every block that holds the most, as its MLP: less is computed again."""
     name, parts = largest_part(situation, blocks)
     if len(parts) == len(blocks) and _worth_it(situation, parts) and sum(parts.values()) < _MOST * sum(blocks.values()):
-        change = Change(kind=_SLUG, parameters={"modules": list(parts)})
-        yield Candidate(
-            kinds=(_SLUG,),
-            title=f"checkpoint {name} of all {len(parts)} blocks",
-            slots=("checkpoint",),
-            effect=Effect.BITWISE,
-            changes=(change,),
-        )
+        title = f"checkpoint {name} of all {len(parts)} blocks"
+        yield FIX.candidate("checkpoint", title=title, modules=list(parts))
 
 
 def _candidate(paths: Sequence[str], total: int, save: tuple[str, ...] = ()) -> Candidate:
     which = f"all {total}" if len(paths) == total else f"{len(paths)} of {total}"
     kept = f", results of {save[0]} kept" if save else ""
-    change = Change(kind=_SLUG, parameters={"modules": list(paths), **({"save": list(save)} if save else {})})
-    title = f"checkpoint {which} blocks{kept}"
-    return Candidate(kinds=(_SLUG,), title=title, slots=("checkpoint",), effect=Effect.BITWISE, changes=(change,))
+    parameters: dict[str, Any] = {"modules": list(paths)} | ({"save": list(save)} if save else {})
+    return FIX.candidate("checkpoint", title=f"checkpoint {which} blocks{kept}", **parameters)
 
 
 FIX = FixKind(
-    slug=_SLUG,
+    slug="checkpoint-modules",
     title="activation checkpointing",
     effect=Effect.BITWISE,
     text=(

@@ -6,11 +6,7 @@ from peaksight.diagnosis.shapes import parsed
 from peaksight.planning.kind import FixKind, Proposal
 from peaksight.planning.situation import Situation
 from peaksight.records.findings import Effect
-from peaksight.records.plan import Change
-from peaksight.records.proposals import Candidate, NotApplied
 
-_SLUG = "chunked-cross-entropy"
-_TITLE = "cross entropy in chunks"
 # Of the peak, what log-probabilities have to be.
 _MIN_SHARE = 0.02
 
@@ -22,15 +18,14 @@ def _propose(situation: Situation) -> Iterator[Proposal]:
         return
     if any(backward.creates_graph for backward in capture.backwards):
         why = "a backward pass is differentiated again, which the loss in chunks cannot be"
-        yield NotApplied(kind=_SLUG, title=_TITLE, effect=Effect.ROUNDING, why=why)
+        yield FIX.not_applied(why)
         return
-    change = Change(kind=_SLUG)
-    yield Candidate(kinds=(_SLUG,), title=_TITLE, slots=("loss",), effect=Effect.ROUNDING, changes=(change,))
+    yield FIX.candidate("loss")
 
 
 FIX = FixKind(
-    slug=_SLUG,
-    title=_TITLE,
+    slug="chunked-cross-entropy",
+    title="cross entropy in chunks",
     effect=Effect.ROUNDING,
     text=(
         "The loss of logits over a large vocabulary keeps their log-probabilities for the backward pass, which makes "

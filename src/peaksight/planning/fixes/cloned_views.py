@@ -11,11 +11,7 @@ from peaksight.planning.situation import Situation
 from peaksight.planning.statements import statements_of
 from peaksight.planning.stores import store_of
 from peaksight.records.findings import Effect
-from peaksight.records.proposals import NotApplied
 from peaksight.records.source_edit import SourceEdit
-
-_SLUG = "clone-views"
-_TITLE = "copies of the parts that are kept"
 
 
 def _propose(situation: Situation) -> Iterator[Proposal]:
@@ -27,11 +23,11 @@ def _propose(situation: Situation) -> Iterator[Proposal]:
     found = tuple(dict.fromkeys(edit for edit in edits if edit is not None))
     if found:
         caution = "what is written into the whole tensor afterwards is not in the copy"
-        yield edit_candidate(_SLUG, "clone()", found, Effect.BITWISE, (caution,))
+        yield edit_candidate(FIX, "clone()", found, cautions=(caution,))
     else:
         names = ", ".join(f"`{each.name}` in {each.where}" for each in holders) or "them"
         why = f"the one statement that keeps {names} was not found"
-        yield NotApplied(kind=_SLUG, title=_TITLE, effect=Effect.BITWISE, why=why, advice="`.clone()` on the slice")
+        yield FIX.not_applied(why, "`.clone()` on the slice")
 
 
 def _edit_of(situation: Situation, holder: Holder) -> SourceEdit | None:
@@ -41,8 +37,8 @@ def _edit_of(situation: Situation, holder: Holder) -> SourceEdit | None:
 
 
 FIX = FixKind(
-    slug=_SLUG,
-    title=_TITLE,
+    slug="clone-views",
+    title="copies of the parts that are kept",
     effect=Effect.BITWISE,
     text=(
         "A slice, detached or not, keeps the whole storage that it shows a part of. The statement that keeps it "

@@ -13,11 +13,8 @@ from peaksight.planning.situation import Situation
 from peaksight.planning.statements import Statements, statements_of
 from peaksight.planning.stores import store_of
 from peaksight.records.findings import Effect
-from peaksight.records.proposals import NotApplied
 from peaksight.records.source_edit import SourceEdit
 
-_SLUG = "detach-accumulated"
-_TITLE = "accumulated values without their graphs"
 _BACKWARD = {"backward", "grad", "manual_backward"}
 
 
@@ -30,9 +27,9 @@ def _propose(situation: Situation) -> Iterator[Proposal]:
     edits = [_edit_of(situation, holder) for holder in holders]
     found = tuple(dict.fromkeys(edit for edit in edits if edit is not None))
     if found:
-        yield edit_candidate(_SLUG, "detach()", found, Effect.BITWISE)
+        yield edit_candidate(FIX, "detach()", found)
     else:
-        yield NotApplied(kind=_SLUG, title=_TITLE, effect=Effect.BITWISE, why=_why(holders), advice="`.detach()` on it")
+        yield FIX.not_applied(_why(holders), "`.detach()` on it")
 
 
 def _edit_of(situation: Situation, holder: Holder) -> SourceEdit | None:
@@ -59,8 +56,8 @@ def _why(holders: Sequence[Holder]) -> str:
 
 
 FIX = FixKind(
-    slug=_SLUG,
-    title=_TITLE,
+    slug="detach-accumulated",
+    title="accumulated values without their graphs",
     effect=Effect.BITWISE,
     text=(
         "A sum of losses, or a list of outputs, keeps all that their forwards saved. The statement that adds to it "

@@ -6,29 +6,23 @@ from peaksight.diagnosis.shapes import parsed
 from peaksight.planning.kind import FixKind, Proposal
 from peaksight.planning.situation import Situation
 from peaksight.records.findings import Effect
-from peaksight.records.plan import Change
-from peaksight.records.proposals import Candidate
-
-_SLUG = "fused-attention"
-_TITLE = "scaled_dot_product_attention in place of eager attention"
 
 
 def _propose(situation: Situation) -> Iterator[Proposal]:
     if not any(finding.rule == "materialised-attention" for finding in situation.report.findings or ()):
         return
     drops = any("Dropout" in a.saved_by and len(parsed(a.tensor).sizes) == 4 for a in situation.saved)
-    yield Candidate(
-        kinds=(_SLUG,),
-        title=_TITLE,
-        slots=("attention",),
+    yield FIX.candidate(
+        "attention",
+        title="scaled_dot_product_attention in place of eager attention",
         effect=Effect.NOISE if drops else Effect.ROUNDING,
-        changes=(Change(kind=_SLUG, parameters={"implementation": "sdpa"}),),
         cautions=("dropout draws other masks inside of fused attention",) if drops else (),
+        implementation="sdpa",
     )
 
 
 FIX = FixKind(
-    slug=_SLUG,
+    slug="fused-attention",
     title="fused attention",
     effect=Effect.NOISE,
     text=(

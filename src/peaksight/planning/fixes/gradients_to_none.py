@@ -11,11 +11,7 @@ from peaksight.planning.situation import Situation
 from peaksight.planning.statements import statements_of
 from peaksight.records import Phase
 from peaksight.records.findings import Effect
-from peaksight.records.proposals import NotApplied
 from peaksight.records.source_edit import SourceEdit
-
-_SLUG = "gradients-to-none"
-_TITLE = "gradients set to None"
 
 
 def _propose(situation: Situation) -> Iterator[Proposal]:
@@ -24,10 +20,10 @@ def _propose(situation: Situation) -> Iterator[Proposal]:
         return
     if _differs_from_step_to_step(situation):
         why = "some modules take part in some steps only: their parameters would keep still in the others"
-        yield NotApplied(kind=_SLUG, title=_TITLE, effect=Effect.MODEL, why=why, advice="`set_to_none=True`")
+        yield FIX.not_applied(why, "`set_to_none=True`", effect=Effect.MODEL)
         return
     caution = "a parameter that gets no gradient in a step is left as it is in that step"
-    yield edit_candidate(_SLUG, "set_to_none=True", edits, Effect.BITWISE, (caution,))
+    yield edit_candidate(FIX, "set_to_none=True", edits, cautions=(caution,))
 
 
 def _edits(situation: Situation) -> Iterator[SourceEdit]:
@@ -59,8 +55,8 @@ def _differs_from_step_to_step(situation: Situation) -> bool:
 
 
 FIX = FixKind(
-    slug=_SLUG,
-    title=_TITLE,
+    slug="gradients-to-none",
+    title="gradients set to None",
     effect=Effect.BITWISE,
     text=(
         "`zero_grad(set_to_none=False)` keeps the gradients of one step, as zeros, through the next forward. With "

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from peaksight.planning.kind import FixKind, Proposal
 from peaksight.planning.situation import Situation
 from peaksight.records.findings import Effect
-from peaksight.records.proposals import NotApplied
 from peaksight.units import format_bytes
 
 _SLUG = "labelled-positions"
@@ -19,13 +18,10 @@ def _propose(situation: Situation) -> Iterator[Proposal]:
     saved_bytes = max((fix.saves_bytes or 0 for fix in fixes if fix.kind == _SLUG), default=0)
     if saved_bytes < _MIN_SHARE * situation.capture.peak_allocated_bytes:
         return
-    yield NotApplied(
-        kind=_SLUG,
-        title="logits of labelled positions only",
-        effect=Effect.ROUNDING,
-        why=f"the model computes them; about {format_bytes(saved_bytes)} would go by the lifetimes of blocks, which no "
+    yield FIX.not_applied(
+        f"the model computes them; about {format_bytes(saved_bytes)} would go by the lifetimes of blocks, which no "
         "simulation confirms",
-        advice="\n".join(
+        "\n".join(
             (
                 "-    loss = F.cross_entropy(lm_head(hidden[:, :-1]).flatten(0, 1), labels[:, 1:].flatten())",
                 "+    kept = labels[:, 1:] != -100",

@@ -7,10 +7,8 @@ from peaksight.planning.kind import FixKind, Proposal
 from peaksight.planning.situation import Situation
 from peaksight.records import OptimizerFact
 from peaksight.records.findings import Effect
-from peaksight.records.proposals import NotApplied
 from peaksight.units import format_bytes
 
-_SLUG = "low-precision-state"
 # What each library calls its 8-bit optimizers.
 _CLASSES = {
     "torchao": {"Adam": "torchao.optim.Adam8bit", "AdamW": "torchao.optim.AdamW8bit"},
@@ -25,13 +23,8 @@ def _propose(situation: Situation) -> Iterator[Proposal]:
     saved_bytes = sum(row.state_bytes for row in rows) * 3 // 4
     if saved_bytes < _MIN_SHARE * situation.capture.peak_allocated_bytes:
         return
-    yield NotApplied(
-        kind=_SLUG,
-        title="8-bit state of the optimizer",
-        effect=Effect.NOISE,
-        why=f"{_where()}; about {format_bytes(saved_bytes)} of state would go, which no simulation confirms",
-        advice=_advice(rows[0]),
-    )
+    why = f"{_where()}; about {format_bytes(saved_bytes)} of state would go, which no simulation confirms"
+    yield FIX.not_applied(why, _advice(rows[0]))
 
 
 def _where() -> str:
@@ -45,8 +38,8 @@ def _advice(row: OptimizerFact) -> str:
 
 
 FIX = FixKind(
-    slug=_SLUG,
-    title="low-precision state of the optimizer",
+    slug="low-precision-state",
+    title="8-bit state of the optimizer",
     effect=Effect.NOISE,
     text=(
         "8-bit optimizers of torchao or bitsandbytes keep the two moments of Adam in a quarter of the bytes, quantised "

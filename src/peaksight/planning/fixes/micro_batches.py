@@ -12,7 +12,7 @@ from peaksight.planning.script_text import ScriptText, ends_early, text_of_scrip
 from peaksight.planning.situation import Situation
 from peaksight.records.findings import Effect
 from peaksight.records.plan import Change
-from peaksight.records.proposals import Candidate, NotApplied
+from peaksight.records.proposals import Candidate
 
 _SLUG = "micro-batches"
 _PARTS = (2, 4, 8)
@@ -34,7 +34,7 @@ def _propose(situation: Situation) -> Iterator[Proposal]:
     loading = loading_of(situation)
     if loading is None:
         if not situation.variants:
-            yield _not_applied(
+            yield FIX.not_applied(
                 "no DataLoader gives its batches", "name flags of the script, as in --vary '--batch 4 --accum 2'"
             )
         return
@@ -44,7 +44,7 @@ def _propose(situation: Situation) -> Iterator[Proposal]:
         hazards += hazards_of_scaling(situation)
     why = _why_not(situation, text, loading, way, hazards)
     if why:
-        yield _not_applied(why, _advice(way, hazards))
+        yield FIX.not_applied(why, _advice(way, hazards))
         return
     yield from (_candidate(way, parts, hazards) for parts in _PARTS if loading.batch_size % parts == 0)
 
@@ -123,15 +123,9 @@ def _advice(way: _Way, hazards: tuple[Hazard, ...]) -> str:
     )
 
 
-def _not_applied(why: str, advice: str) -> NotApplied:
-    return NotApplied(
-        kind=_SLUG, title="batches in parts, gradients accumulated", effect=Effect.ROUNDING, why=why, advice=advice
-    )
-
-
 FIX = FixKind(
     slug=_SLUG,
-    title="parts of a batch with accumulated gradients",
+    title="batches in parts, gradients accumulated",
     effect=Effect.NOISE,
     text=(
         "A batch goes through the model in parts, and the optimizer steps after the last of them: activations of one "

@@ -16,8 +16,6 @@ from peaksight.records.findings import Effect
 from peaksight.records.proposals import NotApplied
 from peaksight.records.source_edit import SourceEdit
 
-_SLUG = "no-grad"
-_TITLE = "no graph where no backward pass goes"
 # What may be done to a result in the same statement: nothing with other tensors.
 _OF_A_RESULT = {"detach", "float", "softmax", "log_softmax", "sigmoid", "tanh", "argmax", "mean", "squeeze", "cpu"}
 
@@ -32,14 +30,14 @@ def _propose(situation: Situation) -> Iterator[Proposal]:
     if why := _why_not(situation, calls):
         yield _shown(lines, why)
     elif found:
-        yield edit_candidate(_SLUG, "no_grad()", found, Effect.BITWISE)
+        yield edit_candidate(FIX, "no_grad()", found)
     else:
         yield _shown(lines, "the call is not a statement of its own whose result alone it computes")
 
 
 def _shown(lines: Sequence[str] | dict[str, None], why: str) -> NotApplied:
     advice = f"`with torch.no_grad():` around the call at {', '.join(lines)}"
-    return NotApplied(kind=_SLUG, title=_TITLE, effect=Effect.BITWISE, why=why, advice=advice)
+    return FIX.not_applied(why, advice)
 
 
 def _why_not(situation: Situation, calls: Sequence[CallFact]) -> str:
@@ -104,8 +102,8 @@ def _all_are_unused(situation: Situation, calls: Sequence[CallFact], file: str, 
 
 
 FIX = FixKind(
-    slug=_SLUG,
-    title=_TITLE,
+    slug="no-grad",
+    title="no graph where no backward pass goes",
     effect=Effect.BITWISE,
     text=(
         "A forward of a teacher, an average of weights or a validation records what its gradient would need, although "

@@ -5,21 +5,15 @@ from collections.abc import Iterator
 from peaksight.planning.kind import FixKind, Proposal
 from peaksight.planning.situation import Situation
 from peaksight.records.findings import Effect
-from peaksight.records.plan import Change
-from peaksight.records.proposals import Candidate
-
-_SLUG = "no-kv-cache"
-_TITLE = "use_cache=False"
 
 
 def _propose(situation: Situation) -> Iterator[Proposal]:
     if any(finding.rule == "kv-cache-in-training" for finding in situation.report.findings or ()):
-        change = Change(kind=_SLUG)
-        yield Candidate(kinds=(_SLUG,), title=_TITLE, slots=("cache",), effect=Effect.ROUNDING, changes=(change,))
+        yield FIX.candidate("cache", title="use_cache=False")
 
 
 FIX = FixKind(
-    slug=_SLUG,
+    slug="no-kv-cache",
     title="no cache of keys and values in training",
     effect=Effect.ROUNDING,
     text=(

@@ -5,12 +5,9 @@ from collections.abc import Iterator
 from peaksight.planning.kind import FixKind, Proposal
 from peaksight.planning.situation import Situation
 from peaksight.records.findings import Effect
-from peaksight.records.plan import Change
-from peaksight.records.proposals import Candidate
 
 # Those of torch.optim with a fused implementation.
 _FUSED = {"Adam", "AdamW", "SGD", "Adagrad"}
-_SLUG = "optimizer-implementation"
 
 
 def _propose(situation: Situation) -> Iterator[Proposal]:
@@ -18,17 +15,12 @@ def _propose(situation: Situation) -> Iterator[Proposal]:
     if not any(row.how == "foreach" for row in rows):
         return
     if all(row.kind in _FUSED for row in rows):
-        yield _candidate("fused", "fused optimizer")
-    yield _candidate("for-loop", "for-loop optimizer")
-
-
-def _candidate(implementation: str, title: str) -> Candidate:
-    change = Change(kind=_SLUG, parameters={"implementation": implementation})
-    return Candidate(kinds=(_SLUG,), title=title, slots=("optimizer",), effect=Effect.ROUNDING, changes=(change,))
+        yield FIX.candidate("optimizer", title="fused optimizer", implementation="fused")
+    yield FIX.candidate("optimizer", title="for-loop optimizer", implementation="for-loop")
 
 
 FIX = FixKind(
-    slug=_SLUG,
+    slug="optimizer-implementation",
     title="another implementation of the optimizer",
     effect=Effect.ROUNDING,
     text=(

@@ -7,11 +7,7 @@ from peaksight.planning.kind import FixKind, Proposal
 from peaksight.planning.script_text import text_of_script
 from peaksight.planning.situation import Situation
 from peaksight.records.findings import Effect
-from peaksight.records.plan import Change
-from peaksight.records.proposals import Candidate, NotApplied
 
-_SLUG = "optimizer-in-backward"
-_TITLE = "optimizer in the backward pass"
 # Those of torch.optim that update each parameter by its own gradient alone.
 _ONE_BY_ONE = set("Adam AdamW NAdam RAdam Adamax Adagrad Adadelta Adafactor SGD RMSprop ASGD Rprop".split())
 _READS_GRADIENTS = re.compile(r"^grad$|no_sync")
@@ -27,16 +23,9 @@ def _propose(situation: Situation) -> Iterator[Proposal]:
         return
     why = _objection(situation)
     if why:
-        yield NotApplied(kind=_SLUG, title=_TITLE, effect=Effect.ROUNDING, why=why)
+        yield FIX.not_applied(why)
         return
-    yield Candidate(
-        kinds=(_SLUG,),
-        title=_TITLE,
-        slots=("gradients", "batch"),
-        effect=Effect.ROUNDING,
-        changes=(Change(kind=_SLUG),),
-        cautions=("nothing may read gradients after the backward pass",),
-    )
+    yield FIX.candidate("gradients", "batch", cautions=("nothing may read gradients after the backward pass",))
 
 
 def _objection(situation: Situation) -> str:
@@ -55,8 +44,8 @@ def _objection(situation: Situation) -> str:
 
 
 FIX = FixKind(
-    slug=_SLUG,
-    title=_TITLE,
+    slug="optimizer-in-backward",
+    title="optimizer in the backward pass",
     effect=Effect.ROUNDING,
     text=(
         "A hook updates each parameter as soon as its gradient is complete and frees that, so that gradients are never "

@@ -5,12 +5,9 @@ from collections.abc import Iterator
 from peaksight.planning.kind import FixKind, Proposal
 from peaksight.planning.situation import Situation
 from peaksight.records.findings import Effect
-from peaksight.records.plan import Change
-from peaksight.records.proposals import Candidate, NotApplied
 from peaksight.units import format_bytes
 
 _SLUG = "optimizer-on-host"
-_TITLE = "state of the optimizer in host memory between steps"
 # Of the peak, what the state has to be.
 _MIN_SHARE = 0.05
 
@@ -24,16 +21,10 @@ def _propose(situation: Situation) -> Iterator[Proposal]:
         return
     if capture.world_size > 1 and _is_sharded(situation):
         why = "its state is sharded over the ranks; FSDP's CPUOffloadPolicy keeps it on the host with its parameters"
-        yield NotApplied(kind=_SLUG, title=_TITLE, effect=Effect.BITWISE, why=why)
+        yield FIX.not_applied(why)
         return
-    yield Candidate(
-        kinds=(_SLUG,),
-        title=_TITLE,
-        slots=(_SLUG,),
-        effect=Effect.BITWISE,
-        changes=(Change(kind=_SLUG),),
-        cautions=(f"the host needs {format_bytes(state_bytes)} of pinned memory for each process",),
-    )
+    caution = f"the host needs {format_bytes(state_bytes)} of pinned memory for each process"
+    yield FIX.candidate(_SLUG, title="state of the optimizer in host memory between steps", cautions=(caution,))
 
 
 def _is_sharded(situation: Situation) -> bool:

@@ -13,11 +13,8 @@ from peaksight.planning.kind import FixKind, Proposal
 from peaksight.planning.situation import Situation
 from peaksight.planning.statements import Loop, Scope, Statements, names_in, statements_of
 from peaksight.records.findings import Effect
-from peaksight.records.proposals import NotApplied
 from peaksight.records.source_edit import SourceEdit
 
-_SLUG = "release-outputs"
-_TITLE = "outputs let go of after their last use"
 _SEES_LOCALS = {"locals", "globals", "vars", "eval", "exec"}
 
 
@@ -28,11 +25,11 @@ def _propose(situation: Situation) -> Iterator[Proposal]:
     names = _names(situation)
     edits = [edit for (where, variables) in names.items() for edit in _edits(situation, where, sorted(variables))]
     if edits:
-        yield edit_candidate(_SLUG, "del", edits, Effect.BITWISE)
+        yield edit_candidate(FIX, "del", edits)
     else:
         shown = ", ".join(f"`{name}` in {where}" for where, variables in names.items() for name in sorted(variables))
         why = f"no loop was found in which {shown or 'a name'} is used up" if names else "no variable leads to them"
-        yield NotApplied(kind=_SLUG, title=_TITLE, effect=Effect.BITWISE, why=why, advice="`del` after the last use")
+        yield FIX.not_applied(why, "`del` after the last use")
 
 
 def _names(situation: Situation) -> dict[str, set[str]]:
@@ -113,8 +110,8 @@ def _is_in(statements: Statements, node: ast.AST, kinds: tuple[type[ast.AST], ..
 
 
 FIX = FixKind(
-    slug=_SLUG,
-    title=_TITLE,
+    slug="release-outputs",
+    title="outputs let go of after their last use",
     effect=Effect.BITWISE,
     text=(
         "A variable of a loop's body keeps the outputs of one step, with their graph or without, until the next one "

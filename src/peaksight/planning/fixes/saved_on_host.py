@@ -5,26 +5,16 @@ from collections.abc import Iterator
 from peaksight.planning.kind import FixKind, Proposal
 from peaksight.planning.situation import Situation
 from peaksight.records.findings import Effect
-from peaksight.records.plan import Change
-from peaksight.records.proposals import Candidate
-
-_SLUG = "saved-on-host"
 
 
 def _propose(situation: Situation) -> Iterator[Proposal]:
     if situation.saved:
-        yield Candidate(
-            kinds=(_SLUG,),
-            title="saved activations in host memory",
-            slots=("checkpoint",),
-            effect=Effect.BITWISE,
-            changes=(Change(kind=_SLUG),),
-            cautions=("the host needs as much pinned memory as the card is relieved of",),
-        )
+        caution = "the host needs as much pinned memory as the card is relieved of"
+        yield FIX.candidate("checkpoint", title="saved activations in host memory", cautions=(caution,))
 
 
 FIX = FixKind(
-    slug=_SLUG,
+    slug="saved-on-host",
     title="activations in host memory",
     effect=Effect.BITWISE,
     text=(

@@ -9,11 +9,9 @@ from peaksight.planning.linear_terms import terms_of
 from peaksight.planning.situation import Situation
 from peaksight.planning.statements import Statements, file_and_line, names_in, statements_of
 from peaksight.records.findings import Effect
-from peaksight.records.proposals import NotApplied
 from peaksight.records.source_edit import SourceEdit
 
 _SLUG = "backward-each"
-_TITLE = "a backward pass for each loss"
 _ADVICE = "`a.backward()` before the forward of `b`, and then `b.backward()`, in place of `(a + b).backward()`"
 _DDP = {"DistributedDataParallel", "DDP"}
 _BETWEEN = {"zero_grad", "step", "update"}
@@ -27,10 +25,10 @@ def _propose(situation: Situation) -> Iterator[Proposal]:
     lines = dict.fromkeys(fact.at for fact in situation.capture.backwards if fact.number in numbers)
     edits = [edit for line in lines for edit in _edits(situation, line)]
     if edits:
-        yield edit_candidate(_SLUG, "two backward passes", edits, Effect.ROUNDING)
+        yield edit_candidate(FIX, "two backward passes", edits)
     else:
         why = f"the losses of {', '.join(lines)} are not assigned one after the other beside their backward pass"
-        yield NotApplied(kind=_SLUG, title=_TITLE, effect=Effect.ROUNDING, why=why, advice=_ADVICE)
+        yield FIX.not_applied(why, _ADVICE)
 
 
 def _edits(situation: Situation, at: str) -> list[SourceEdit]:
@@ -172,7 +170,7 @@ def _is_ddp(node: ast.AST) -> bool:
 
 FIX = FixKind(
     slug=_SLUG,
-    title=_TITLE,
+    title="a backward pass for each loss",
     effect=Effect.ROUNDING,
     text=(
         "`(a + b).backward()` needs the graphs of both losses at the same time. `a.backward()` before the forward of "

@@ -5,11 +5,8 @@ from collections.abc import Iterator
 from peaksight.planning.kind import FixKind, Proposal
 from peaksight.planning.situation import Situation
 from peaksight.records.findings import Effect
-from peaksight.records.proposals import NotApplied
 from peaksight.units import format_bytes
 
-_SLUG = "sharding"
-_TITLE = "sharded over ranks (FSDP2)"
 _RANKS = (2, 4, 8)
 # Of the peak, what parameters, gradients and state have to be.
 _MIN_SHARE = 0.3
@@ -23,13 +20,10 @@ def _propose(situation: Situation) -> Iterator[Proposal]:
     held = sum(row.parameter_bytes + row.state_bytes for row in rows) + trained
     if held < _MIN_SHARE * situation.capture.peak_allocated_bytes:
         return
-    yield NotApplied(
-        kind=_SLUG,
-        title=_TITLE,
-        effect=Effect.ROUNDING,
-        why=f"the script has to start as several ranks. {_saved(held, situation)}, and a block's parameters are there "
+    yield FIX.not_applied(
+        f"the script has to start as several ranks. {_saved(held, situation)}, and a block's parameters are there "
         "as a whole while it runs",
-        advice="`fully_shard` for each block and for the model, before the optimizer is made, and a batch divided by "
+        "`fully_shard` for each block and for the model, before the optimizer is made, and a batch divided by "
         "the ranks; `peaksight run --ranks 2` simulates it then",
     )
 
@@ -45,8 +39,8 @@ def _saved(held: int, situation: Situation) -> str:
 
 
 FIX = FixKind(
-    slug=_SLUG,
-    title=_TITLE,
+    slug="sharding",
+    title="sharded over ranks (FSDP2)",
     effect=Effect.ROUNDING,
     text=(
         "FSDP2's `fully_shard` gives each of N ranks an Nth of parameters, gradients and the optimizer's state; the "

@@ -5,10 +5,8 @@ from collections.abc import Iterator
 from peaksight.planning.kind import FixKind, Proposal
 from peaksight.planning.situation import Situation
 from peaksight.records.findings import Effect
-from peaksight.records.proposals import NotApplied
 from peaksight.units import format_bytes
 
-_SLUG = "smaller-inputs"
 # Of the allocated peak, what activations have to hold for inputs to matter.
 _MIN_SHARE = 0.1
 
@@ -16,17 +14,14 @@ _MIN_SHARE = 0.1
 def _propose(situation: Situation) -> Iterator[Proposal]:
     saved = sum(a.allocated_bytes for a in situation.saved)
     if saved > _MIN_SHARE * situation.capture.peak_allocated_bytes:
-        yield NotApplied(
-            kind=_SLUG,
-            title="shorter or smaller inputs",
-            effect=Effect.MODEL,
-            why=f"trains something else; {format_bytes(saved)} of activations depend on their size",
-            advice="`--sweep` shows what a flag of the script for it brings, as in --sweep seq=512,384,256",
+        yield FIX.not_applied(
+            f"trains something else; {format_bytes(saved)} of activations depend on their size",
+            "`--sweep` shows what a flag of the script for it brings, as in --sweep seq=512,384,256",
         )
 
 
 FIX = FixKind(
-    slug=_SLUG,
+    slug="smaller-inputs",
     title="shorter or smaller inputs",
     effect=Effect.MODEL,
     text=(
