@@ -127,6 +127,7 @@ def measure(problem: tuple, with_trials: bool) -> dict[str, object]:
     made: list[torch.Tensor] = []
 
     def forward() -> object:
+        made.clear()
         made[:] = [aten.convolution(x, weight, None, *options)]
         return made
 

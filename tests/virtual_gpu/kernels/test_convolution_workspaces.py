@@ -286,3 +286,42 @@ def test_groups_of_four_channels(dtype, forward, backward):
     taken = workspaces((16, 128, 28, 28), (128, 4, 3, 3), dtype=dtype, padding=1, groups=32)
     assert taken[0] == [forward]
     assert backward == pytest.approx(taken[1], rel=0.03)
+
+
+def trials(shape, weight, layout, dtype, **options):
+    """The largest block of a convolution's first forward and backward with `cudnn.benchmark`, and of the second."""
+    with card_of("h200") as gpu:
+        x = torch.randn(shape, device="cuda", dtype=dtype).to(memory_format=layout).requires_grad_()
+        w = torch.randn(weight, device="cuda", dtype=dtype).to(memory_format=layout).requires_grad_()
+        largest = []
+        with torch.backends.cudnn.flags(enabled=True, benchmark=True):
+            for _ in range(2):
+                with births_on(gpu) as forward:
+                    out = F.conv2d(x, w, **options)
+                with births_on(gpu) as backward:
+                    out.backward(torch.ones_like(out))
+                largest.append((max(requested(forward)), max(requested(backward))))
+    return largest
+
+
+@pytest.mark.parametrize(
+    ("shape", "weight", "layout", "padding", "forward", "backward"),
+    [
+        ((32, 256, 56, 56), (256, 256, 3, 3), torch.channels_last, 1, 2576.5, 2408.3),
+        ((64, 256, 14, 14), (256, 256, 3, 3), torch.contiguous_format, 1, 182.2, 408.0),
+        ((32, 1024, 64, 64), (256, 1024, 1, 1), torch.contiguous_format, 0, 9506, 8576),
+    ],
+)
+def test_kernels_are_tried_at_the_first_call(shape, weight, layout, padding, forward, backward):
+    """With `cudnn.benchmark` the workspace of the first call is that of kernels in Fourier space (MiB, an H200)."""
+    first, second = trials(shape, weight, layout, torch.float32, padding=padding)
+
+    assert [forward, backward] == pytest.approx([size / 2**20 for size in first], rel=0.01)
+    assert 4 * max(second) < max(first)
+
+
+def test_half_has_no_spectra():
+    """Copies, and 16 MiB of sums."""
+    first, _ = trials((32, 256, 56, 56), (256, 256, 3, 3), torch.channels_last, torch.float16, padding=1)
+
+    assert [98, 98] == pytest.approx([size / 2**20 for size in first], rel=0.02)

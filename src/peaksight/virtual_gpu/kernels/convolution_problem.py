@@ -30,6 +30,12 @@ class Convolution:
     is_channels_last: bool
 
     @property
+    def key(self) -> tuple[object, ...]:
+        """What tells problems apart, as `ConvolutionParams` of ATen/native/cudnn/ConvShared.cpp; padding is in `y`."""
+        shapes = (tuple(tensor.shape) for tensor in (self.x, self.y, self.weight))
+        return *shapes, self.x.dtype, self.stride, self.dilation, self.groups, self.is_channels_last
+
+    @property
     def is_half(self) -> bool:
         """Sixteen bits to a number."""
         return self.x.dtype in HALF

@@ -8,12 +8,12 @@ for it, `try_plans` in ATen/native/cudnn/Conv_v8.cpp goes on to cuDNN's next ker
 Limitations:
     No card before Hopper was measured; those with tensor cores are taken to want the same copies. The next kernel is
     taken to need no workspace; cuDNN may have some that need a smaller one. With `cudnn.benchmark` the kernel that wins
-    is taken to be the one that runs without; the trials of the first step take more.
+    is taken to be the one that runs without it.
 """
 
 import torch
 
-from peaksight.virtual_gpu.kernels import cudnn_convolutions, cudnn_weight_gradients
+from peaksight.virtual_gpu.kernels import convolution_trials, cudnn_convolutions, cudnn_weight_gradients
 from peaksight.virtual_gpu.kernels.convolution_problem import Convolution
 from peaksight.virtual_gpu.kernels.reductions import split_sum
 from peaksight.virtual_gpu.kernels.temporaries import RESULTS, Dispensable, KernelCall, Rule, Temporaries, together
@@ -37,8 +37,7 @@ def forward(call: KernelCall) -> Temporaries | None:
     workspace = 0
     if _takes_tensor_cores(input, call):
         convolution = _convolution(call, call.out, layout)
-        of_result = cudnn_convolutions.gradient_of_input if call.argument("transposed") else cudnn_convolutions.forward
-        workspace = 0 if convolution.is_of_single_channels else of_result(convolution)
+        workspace = _of_result(convolution, call, is_of_x=convolution.is_transposed)
     return (*copies, RESULTS, *_passing(workspace), *(-num_bytes for num_bytes in reversed(copies)))
 
 
@@ -72,9 +71,33 @@ def _gradient_workspaces(call: KernelCall, layout: torch.memory_format) -> tuple
     convolution = _convolution(call, call.argument("grad_output"), layout)
     if convolution.is_of_single_channels:
         return 0, 0
-    of_input = cudnn_convolutions.forward if convolution.is_transposed else cudnn_convolutions.gradient_of_input
+    for_input, for_weight, _ = call.argument("output_mask")
+    of_input = _of_result(convolution, call, is_of_x=not convolution.is_transposed) if for_input else 0
     of_weight = cudnn_weight_gradients.gradient_of_weight(convolution, call.rules.multi_processor_count)
-    return of_input(convolution), of_weight
+    if for_weight and _is_tried(convolution, call, "weight"):
+        of_weight = max(of_weight, convolution_trials.gradient_of_weight(convolution))
+    return of_input, of_weight
+
+
+def _of_result(convolution: Convolution, call: KernelCall, *, is_of_x: bool) -> int:
+    """Bytes for `x`, as of gradients, or for `y`."""
+    if convolution.is_of_single_channels:
+        return 0
+    of_result = cudnn_convolutions.gradient_of_input if is_of_x else cudnn_convolutions.forward
+    if not _is_tried(convolution, call, "x" if is_of_x else "y"):
+        return of_result(convolution)
+    trial = convolution_trials.gradient_of_input if is_of_x else convolution_trials.forward
+    return max(of_result(convolution), trial(convolution))
+
+
+def _is_tried(convolution: Convolution, call: KernelCall, result: str) -> bool:
+    """Whether cuDNN tries its kernels: at the first call of a problem, each of its results by itself."""
+    if not torch.backends.cudnn.benchmark:
+        return False
+    problem = (result, convolution.key)
+    is_new = problem not in call.tried
+    call.tried.add(problem)
+    return is_new
 
 
 def _convolution(call: KernelCall, output: torch.Tensor, layout: torch.memory_format) -> Convolution:

@@ -7,7 +7,7 @@ case is then listed under *Not simulated*.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from peaksight.virtual_gpu.device_rules import DeviceRules
@@ -28,13 +28,17 @@ class Dispensable(int):
 
 @dataclass(slots=True)
 class KernelCall:
-    """One operator that ran on the card: `func(*args, **kwargs)` returned `out`."""
+    """One operator that ran on the card: `func(*args, **kwargs)` returned `out`.
+
+    `tried` holds what the run has tried kernels for, as `cudnn.benchmark` does at the first call of a kind.
+    """
 
     func: Any
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     out: Any
     rules: DeviceRules
+    tried: set[object] = field(default_factory=set)
 
     def argument(self, name: str) -> Any:
         """The value of the argument called `name`, its default where it was not given."""

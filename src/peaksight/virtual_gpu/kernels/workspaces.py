@@ -176,13 +176,14 @@ class Workspaces:
     ledger: Ledger
     cublas: CublasWorkspaces
     approximations: Approximations
+    _tried: set[object] = field(default_factory=set)
 
     def take(self, call: KernelCall, in_backward: bool, note_results: Callable[[Any], None]) -> None:
         """An operator ran on the card: note its results, and take what its kernels take beside them.
 
         `note_results` takes all of the results, or some before the others.
         """
-        rule = _rule_of(call.func)
+        rule, call.tried = _rule_of(call.func), self._tried
         temporaries = rule(call) if rule is not None else None
         if temporaries is None or not num_places(temporaries):
             note_results(call.out)
