@@ -1,30 +1,34 @@
 """The workspaces of cuDNN's kernels for dilated convolutions in single precision, as of segmentation networks.
 
-They read tensors in a layout of their own and write rows or channels last: what is read is copied, and results but for
-the gradient of the input from rows. Read off single calls on an H200 (torch 2.11+cu130, cuDNN 9.19, 2026-11-28,
-benchmarks/operators): 2,048 channels to 256 and 32 to 32, in both layouts.
+They read tensors in a layout of their own and write rows or channels last: what is read is copied, and most results.
+Where channels come last, only very long sums take them. Read off single calls on an H200 (torch 2.11+cu130, cuDNN 9.19,
+benchmarks/operators of 2026-11-28, benchmarks/kernels/network_layers.py of 2026-11-29): 32 to 2,048 channels.
 
 Limitations:
-    How often the sum of the weight's gradient is split is read off those two.
+    How often the sum of the weight's gradient is split is read off six channel counts.
 """
 
 import torch
 
 from peaksight.virtual_gpu.kernels.convolution_problem import DESCRIPTOR_BYTES, SHORT_SUM, Convolution
+from peaksight.virtual_gpu.kernels.reductions import div_up
 
-NUM_PARTS_OF_LONG_SUM = 18
+VERY_LONG_SUM = 1 << 13
+MANY_POSITIONS = 1 << 13
+SUM_OF_PART = 1 << 10
 NUM_PARTS_OF_SHORT_SUM = 12
 COUNTERS_BYTES = 128
+TILE = 128
 
 
 def takes_them(convolution: Convolution) -> bool:
     """Long sums of channels and windows in single precision; in half the kernels are those without dilation."""
-    return _is_dilated(convolution) and _is_long(convolution)
+    return _is_dilated(convolution) and convolution.sum_length > SHORT_SUM
 
 
 def splits_the_sum(convolution: Convolution) -> bool:
     """Whether theirs is the gradient of the weight: that of short sums is only if channels come last."""
-    return _is_dilated(convolution) and (convolution.is_channels_last or _is_long(convolution))
+    return _is_dilated(convolution) and (convolution.is_channels_last or convolution.sum_length > SHORT_SUM)
 
 
 def _is_dilated(convolution: Convolution) -> bool:
@@ -33,24 +37,41 @@ def _is_dilated(convolution: Convolution) -> bool:
     return is_image and max(convolution.dilation) > 1 and convolution.x.dtype == torch.float32
 
 
+def _is_very_long(convolution: Convolution) -> bool:
+    return convolution.sum_length > VERY_LONG_SUM
+
+
 def forward(convolution: Convolution) -> int:
-    """The input and the weight, and the result if its channels come last."""
-    return convolution.copies(y=convolution.is_channels_last)
+    """The input and the weight, and the result but of very long sums over many positions."""
+    if convolution.is_channels_last:
+        return convolution.copies() if _is_very_long(convolution) else 0
+    return convolution.copies(y=not (_is_very_long(convolution) and convolution.num_positions >= MANY_POSITIONS))
 
 
 def gradient_of_input(convolution: Convolution) -> int:
     """The gradient of the output and the weight, and the result unless its channels come last."""
+    if convolution.is_channels_last and not _is_very_long(convolution):
+        return 0
     return convolution.copies(x=not convolution.is_channels_last)
 
 
-def gradient_of_weight(convolution: Convolution) -> int:
+def gradient_of_weight(convolution: Convolution, num_multiprocessors: int) -> int:
     """The input and the gradient of the output, and partial sums; the result too unless its channels come last."""
     weight_bytes = convolution.weight.nbytes
-    parts = NUM_PARTS_OF_LONG_SUM if _is_long(convolution) else NUM_PARTS_OF_SHORT_SUM
-    copied = convolution.x.nbytes + convolution.y.nbytes + DESCRIPTOR_BYTES
-    result = 0 if convolution.is_channels_last else weight_bytes
-    return copied + result + parts * weight_bytes + COUNTERS_BYTES
+    parts = _num_parts(convolution, num_multiprocessors) * weight_bytes
+    copied = convolution.x.nbytes + convolution.y.nbytes + DESCRIPTOR_BYTES + COUNTERS_BYTES
+    if not convolution.is_channels_last:
+        return copied + weight_bytes + parts
+    is_split_in_place = SHORT_SUM < convolution.sum_length <= VERY_LONG_SUM and parts
+    return parts if is_split_in_place else copied + parts
 
 
-def _is_long(convolution: Convolution) -> bool:
-    return convolution.sum_length > SHORT_SUM
+def _num_parts(convolution: Convolution, num_multiprocessors: int) -> int:
+    """One for so many products of a very long sum; else as many as there are multiprocessors for each tile."""
+    if convolution.sum_length <= SHORT_SUM:
+        return NUM_PARTS_OF_SHORT_SUM
+    if _is_very_long(convolution):
+        return convolution.sum_length // SUM_OF_PART
+    num_tiles = div_up(convolution.weight.shape[0], TILE) * div_up(convolution.sum_length, TILE)
+    parts = num_multiprocessors // num_tiles
+    return parts if parts > 1 else 0

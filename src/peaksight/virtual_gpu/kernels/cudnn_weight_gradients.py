@@ -27,7 +27,9 @@ FLOAT_BYTES = 4
 TILE = 128
 TILE_BYTES = TILE * TILE * FLOAT_BYTES
 MOST_IMAGEWISE_BYTES = 1 << 26
+MANY_SUMS_BYTES = 20 << 20
 LARGE_IMAGE = 1 << 12
+LARGE_BATCH = 64
 FEW_WEIGHTS = 1 << 12
 POSITIONS_OF_LAST_PART = 224
 MANY_TILES = 16
@@ -39,8 +41,10 @@ def gradient_of_weight(convolution: Convolution, num_multiprocessors: int) -> in
     """Bytes of the workspace for the gradient of the weight."""
     if convolution.is_depthwise:
         return depthwise_convolutions.gradient_of_weight(convolution, num_multiprocessors)
+    if convolution.is_product and prod(convolution.x.shape[2:]) == 1 and not convolution.is_half:
+        return 0
     if dilated.splits_the_sum(convolution):
-        return dilated.gradient_of_weight(convolution)
+        return dilated.gradient_of_weight(convolution, num_multiprocessors)
     if has_few_in_groups(convolution) and convolution.is_half:
         return 0
     if has_long_groups(convolution):
@@ -67,7 +71,8 @@ def _copied(convolution: Convolution) -> int:
 def _goes_imagewise(convolution: Convolution, partial_bytes: int) -> bool:
     """Whether there is a sum for each image: in half where the rows can be loaded by eights.
 
-    In single precision it isn't for few weights and large images, nor for sums of 64 MiB that exceed the copies.
+    In single precision it isn't for few weights and large images in batches below 64, nor for sums of 64 MiB that
+    exceed the copies, or of 20 MiB that exceed them twice.
     """
     if not convolution.is_product or convolution.is_channels_last:
         return False
@@ -76,7 +81,10 @@ def _goes_imagewise(convolution: Convolution, partial_bytes: int) -> bool:
         return length % 8 == 0 and num_bytes <= MOST_IMAGEWISE_BYTES
     is_image = len(convolution.kernel) == 2
     is_narrow = is_image and length >= LARGE_IMAGE and convolution.weight.numel() <= FEW_WEIGHTS
-    return not is_narrow and (num_bytes < MOST_IMAGEWISE_BYTES or num_bytes < convolution.copies())
+    if is_narrow and convolution.x.shape[0] < LARGE_BATCH:
+        return False
+    copied = convolution.copies()
+    return num_bytes < max(copied, MANY_SUMS_BYTES, min(MOST_IMAGEWISE_BYTES, 2 * copied))
 
 
 def _partial_sums(convolution: Convolution, partial_bytes: int, num_multiprocessors: int) -> int:
