@@ -18,6 +18,10 @@ from peaksight.virtual_gpu.kernels.convolution_problem import SHORT_SUM, SMALL_W
 FEW_CHANNELS = 4
 MOST_SUMMED_CHANNELS = 256
 MOST_POSITIONS = 1 << 17
+FEW_FILTERS = 64
+FEW_BOTH = 32
+SMALL_SIDE = 3
+LONGER_SUM = 1024
 LARGE_WINDOW = 49
 LARGE_WEIGHT = 1 << 19
 VERY_LARGE_WEIGHT = 1 << 20
@@ -37,6 +41,8 @@ def forward(convolution: Convolution) -> int:
         return 0 if convolution.is_half else convolution.copies() // 2
     if convolution.channels < FEW_CHANNELS:
         return _forward_of_few_channels(convolution)
+    if _steps_over_few(convolution):
+        return 0
     if convolution.is_channels_last:
         return convolution.copies(y=False) if has_large_window(convolution) else 0
     if convolution.is_product:
@@ -131,8 +137,23 @@ def _skips_positions(convolution: Convolution) -> bool:
 
 
 def _writes_in_place(convolution: Convolution) -> bool:
-    """Whether `y` needs no copy: short sums over images in single precision, read off eight shapes."""
-    is_short = convolution.sum_length <= SHORT_SUM and convolution.channels <= MOST_SUMMED_CHANNELS
-    is_short = is_short and convolution.num_positions <= MOST_POSITIONS
+    """Whether `y` needs no copy: short sums over images in single precision, of few positions unless of 64 channels."""
     is_image = len(convolution.kernel) == 2 and not convolution.is_transposed
-    return is_short and is_image and not convolution.is_half and convolution.groups == 1
+    if not is_image or convolution.is_half or convolution.groups > 1:
+        return False
+    filters, channels = convolution.y.shape[1], convolution.channels
+    if FEW_FILTERS < filters <= 2 * FEW_FILTERS and channels == FEW_FILTERS:
+        return convolution.sum_length <= LONGER_SUM
+    is_short = convolution.sum_length <= SHORT_SUM and channels <= MOST_SUMMED_CHANNELS
+    return is_short and convolution.overlaps and convolution.x.numel() // convolution.x.shape[1] < MOST_POSITIONS
+
+
+def _steps_over_few(convolution: Convolution) -> bool:
+    """Windows with a stride over images in single precision, of few channels, or many of them to three filters."""
+    is_image = len(convolution.kernel) == 2 and convolution.groups == 1 and not convolution.is_transposed
+    if not is_image or convolution.is_half or convolution.is_channels_last or min(convolution.stride) == 1:
+        return False
+    filters, channels = convolution.y.shape[1], convolution.channels
+    is_small = max(convolution.kernel) <= SMALL_SIDE
+    to_few = filters < FEW_CHANNELS and convolution.num_positions >= MOST_POSITIONS // 4
+    return is_small and (max(filters, channels) <= FEW_BOTH or to_few)
