@@ -109,6 +109,10 @@ WORDS: dict[str, Callable[[Parameters], str]] = {
     "fused-attention": lambda parameters: (
         f'`attn_implementation="{parameters["implementation"]}"` where the model is made'
     ),
+    "labelled-positions": _fixed(
+        "the model called without labels for its hidden states, `kept = labels[:, 1:] != -100`, and "
+        "`F.cross_entropy(model.lm_head(hidden[:, :-1][kept]).float(), labels[:, 1:][kept])`"
+    ),
     "lightning-accumulation": _Accumulation(
         "`batch_size` of the DataLoader", "`accumulate_grad_batches` of the Trainer"
     ),

@@ -8,18 +8,33 @@ from peaksight.planning.fixes import labelled_positions, sharding
 from peaksight.records import Basis, Fix, OptimizerFact
 from peaksight.records.findings import Effect, Finding
 from peaksight.units import GIB
+from tests.helpers import allocation_of
+
+_COMMAND = SimpleNamespace(target="none.py")
 
 
-def situation_of(*, peak_bytes=10 * GIB, findings=(), rows=(), excess_bytes=0, world_size=1):
-    capture = SimpleNamespace(peak_allocated_bytes=peak_bytes, world_size=world_size)
+def situation_of(*, peak_bytes=10 * GIB, findings=(), rows=(), excess_bytes=0, world_size=1, **capture):
+    capture = {"peak_allocated_bytes": peak_bytes, "world_size": world_size, "allocations": ()} | capture
     report = SimpleNamespace(findings=findings)
-    return SimpleNamespace(capture=capture, report=report, optimizers=rows, excess_bytes=excess_bytes)
+    return SimpleNamespace(
+        capture=SimpleNamespace(**capture), report=report, optimizers=rows, excess_bytes=excess_bytes, command=_COMMAND
+    )
 
 
 def logits(saves_bytes):
     """What the rule on logits found."""
     fix = Fix(kind="labelled-positions", text="", effect=Effect.ROUNDING, saves_bytes=saves_bytes)
     return Finding(rule="logits-unsupervised", title="", bytes=1, evidence=(), fixes=(fix,), basis=Basis.PATTERN)
+
+
+def test_logits_of_labelled_positions_where_the_library_has_the_loss():
+    """GIVEN a model of transformers that is called with labels, THEN a plan makes it so."""
+    shifted = allocation_of(GIB, born=1, grad_enabled=True, library="transformers/loss/loss_utils.py:57")
+    situation = situation_of(findings=[logits(3 * GIB)], allocations=(shifted,))
+
+    (candidate,) = labelled_positions.FIX.propose(situation)
+
+    assert [change.kind for change in candidate.changes] == ["labelled-positions"]
 
 
 def adam(gib, *, frozen=False):
