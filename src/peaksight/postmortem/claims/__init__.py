@@ -7,9 +7,11 @@ from peaksight.postmortem.claims.mentions import find_mentions
 from peaksight.postmortem.claims.moments import check_moments
 from peaksight.postmortem.claims.omissions import check_omissions
 from peaksight.postmortem.claims.prose import is_prose, repaired
+from peaksight.postmortem.claims.rates import check_rates
 from peaksight.postmortem.claims.reductions import check_reductions
 from peaksight.postmortem.claims.relations import check_relations
 from peaksight.postmortem.claims.rows import find_rows
+from peaksight.postmortem.claims.savings import check_savings
 from peaksight.postmortem.claims.schedules import check_schedules
 from peaksight.postmortem.claims.shapes import check_sizes
 from peaksight.postmortem.claims.shares import check_shares
@@ -34,6 +36,8 @@ def read_claims(text: str, facts: tuple[Fact, ...]) -> tuple[tuple[Claim, ...], 
         *check_measures(text, rows),
         *check_omissions(text, rows, facts),
         *check_reductions(text),
+        *check_savings(text, rows, facts),
+        *check_rates(text),
         *check_schedules(text),
         *check_sizes(text),
         *check_beliefs(text),

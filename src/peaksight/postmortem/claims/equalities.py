@@ -32,6 +32,7 @@ _IS = (
 _WIDTHS = {"fp32": 4, "float32": 4, "fp16": 2, "float16": 2, "bf16": 2, "bfloat16": 2, "fp64": 8, "int64": 8, "int8": 1}
 _IN_TYPE = re.compile(rf"{_PRODUCT}\s?(?:elements |values |floats )?in ({'|'.join(_WIDTHS)}),?\s+{_IS}", re.I)
 _VERB = re.compile(rf"{_PRODUCT} {_IS}", re.I)
+_POWER = re.compile(r"(?<![\w.])(2|10)(?:\*\*|\^)(\d{1,2})(?![\d.])")
 _OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
 _MAX_TEXT = 200_000
 _TOLERANCE = 0.03
@@ -51,7 +52,8 @@ def check_equalities(text: str) -> Iterator[Check]:
 
 def _plain(text: str) -> str:
     """Signs as on a keyboard, and an equation that goes on in the next line in one."""
-    text = re.sub(r"[\u00d7\u2715]", "*", text).replace("\u2212", "-").replace("**", "")
+    text = re.sub(r"[\u00d7\u2715]", "*", text).replace("\u2212", "-")
+    text = _POWER.sub(lambda match: str(int(match[1]) ** int(match[2])), text).replace("**", "")
     text = re.sub(r"(?<=\d)\s?[x]\s?(?=\d)", "*", text)
     text = _IN_TYPE.sub(lambda match: f"{match[1]} * {_WIDTHS[match[2].lower()]} bytes = ", text)
     text = _VERB.sub(r"\1 = ", text)

@@ -12,14 +12,19 @@ _PER_MATRIX = re.compile(rf"~?({NUMBER})\s?(MB|GB|MiB|GiB) per [^.\n]{{0,40}}(?:
 _LAYERS = re.compile(r"\s?[x\u00d7*]\s?(\d{1,3}) [\w ]{0,12}(?:blocks|layers)\b", re.I)
 _BATCH = re.compile(r"batch(?:[_ ]size)?[ =:]{1,3}(\d{1,5})\b", re.I)
 _TOKENS = re.compile(r"(\d{2,6}) tokens \((\d{1,4})\s?[x\u00d7*]\s?(\d{1,4}) patches \+ (\d)")
+_IMAGE = re.compile(
+    r"(\d{2,4})\s?[x\u00d7*]\s?\1 images?[^.\n]{0,30}?patch(?:es)?(?: size)?(?: of)? (\d{1,2})\b"
+    r"[^.\n]{0,40}?(\d{2,6}) tokens",
+    re.I,
+)
 _TIMES_MATRIX = re.compile(r"~?(\d{1,3})\s?x (?:the )?matrix size", re.I)
 _PER_ITEM = re.compile(rf"per (?:decomp\w*|matrix|eigh\w*|svd|call):?\s?~?({NUMBER})\s?(MB|GB|KB)", re.I)
 _SQUARE = re.compile(r"\((?:\s?\d{1,6}\s?,){1,4}\s?(\d{1,6})\s?,\s?(\d{1,6})\s?\)")
 _COUNT = re.compile(r"~?(\d+(?:\.\d+)?)\s?(B|M|billion|million)\s(?:params|parameters)", re.I)
 _EFFECTIVE = re.compile(
-    r"batch[_ -]size[ :=\"',]{1,6}(\d{1,5})\b[\s\S]{0,60}?"
-    r"gradient[_ -]accumulation(?:[_ -]steps)?[ :=\"',]{1,6}(\d{1,5})\b[\s\S]{0,60}?"
-    r"effective batch(?: size)?[ :=]{1,3}(~?)(\d{1,6})\b",
+    r"batch[_ -]size(?:: ?int)?[ :=\"',]{1,6}(\d{1,5})\b[\s\S]{0,60}?"
+    r"gradient[_ -]accumulation(?:[_ -]steps)?(?:: ?int)?[ :=\"',]{1,6}(\d{1,5})\b[\s\S]{0,60}?"
+    r"effective batch(?: size)?(?: of)?[ :=]{1,3}(~?)(\d{1,6})\b",
     re.I,
 )
 _ADAM_BYTES = 12
@@ -67,6 +72,10 @@ def _tokens(text: str) -> Iterator[Check]:
         tokens = int(match[2]) * int(match[3]) + int(match[4])
         shown = f"{match[2]} x {match[3]} + {match[4]} = {tokens} tokens; the text says {match[1]}."
         yield Check(name="tokens", text=shown, holds=tokens == int(match[1]))
+    for match in _IMAGE.finditer(text):
+        patches = (int(match[1]) // max(1, int(match[2]))) ** 2
+        shown = f"Images of {match[1]} pixels have {patches:,} patches of {match[2]}; the text says {match[3]} tokens."
+        yield Check(name="tokens", text=shown, holds=int(match[3]) - patches in (0, 1))
 
 
 def _workspace(text: str) -> Iterator[Check]:
