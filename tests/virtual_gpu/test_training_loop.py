@@ -113,10 +113,53 @@ def test_growing_steps_go_on():
     assert 20 == len(gpu.ledger.steps)
 
 
-def stops(peaks, may_be_trial=False):
-    """After how many of `peaks` the run stops, and why."""
+def keep_a_batch_each(steps):
+    """Train for `steps` steps, each of which leaves its batch behind."""
+    model, kept = nn.Linear(64, 64).cuda(), []
+    optimizer = torch.optim.SGD(model.parameters())
+    for _ in range(steps):
+        kept.append(batch(64))
+        model(kept[-1]).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def test_what_steps_leave_behind_is_told():
+    """GIVEN each step keeps 16 KiB, far less than what counts as steady, THEN six are seen and the growth is noted."""
+    with h100(max_steps=None) as gpu, pytest.raises(StopSimulation) as stop:
+        keep_a_batch_each(100)
+    (note,) = (note for note in gpu.approximations.records() if note.slug == "growth")
+
+    assert "unsteady" == stop.value.reason
+    assert 6 == len(gpu.ledger.steps)
+    assert "16.00 KiB" in note.what
+
+
+def test_a_script_that_ends_while_it_grows_is_seen_whole():
+    """Nothing is unknown then."""
+    with h100(max_steps=None) as gpu:
+        keep_a_batch_each(5)
+
+    assert 5 == len(gpu.ledger.steps)
+    assert not [note for note in gpu.approximations.records() if note.slug == "growth"]
+
+
+def test_a_number_kept_in_each_step_is_no_growth():
+    """Nor is what one step leaves for all that follow; one that leaves nothing, among others, changes nothing."""
+    assert stops([99 * MIB] * 9, left=[0, 4 * MIB, *[512] * 7]) == (3, "steady")
+    assert stops([8 * MIB] * 9, left=[0, 4 * MIB, MIB, 0, 0, 0]) == (5, "steady")
+    assert stops([8 * MIB] * 9, left=[0, 0, MIB, 0, MIB, MIB]) == (6, "unsteady")
+    assert stops([8 * MIB] * 9, left=[0, *[MIB] * 8]) == (6, "unsteady")
+
+
+def stops(peaks, may_be_trial=False, left=()):
+    """After how many of `peaks` the run stops, and why; `left` is what the step before each left behind."""
     rule = StopRule(None)
-    reasons = [rule.reason_to_stop(peak, may_be_trial=may_be_trial) for peak in peaks]
+    left = [*left, *[0] * (len(peaks) - len(left))]
+    reasons = [
+        rule.reason_to_stop(peak, left_bytes=rest, may_be_trial=may_be_trial)
+        for peak, rest in zip(peaks, left, strict=True)
+    ]
     count = next((i for i, reason in enumerate(reasons, start=1) if reason), None)
     return count, count and reasons[count - 1]
 

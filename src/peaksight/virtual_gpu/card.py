@@ -12,6 +12,7 @@ from peaksight.allocator.settings_parser import settings_from_environment
 from peaksight.gpus import Room
 from peaksight.overlays.patches import Patches
 from peaksight.records import Phase, Role, StepPeak
+from peaksight.units import format_bytes
 from peaksight.virtual_gpu import installation
 from peaksight.virtual_gpu.approximations import Approximations
 from peaksight.virtual_gpu.device_rules import DeviceRules
@@ -24,6 +25,7 @@ from peaksight.virtual_gpu.memory.at_the_limit import Failures
 from peaksight.virtual_gpu.memory.births import Circumstances, in_words
 from peaksight.virtual_gpu.memory.devices import Devices, allocator_of
 from peaksight.virtual_gpu.memory.ledger import Ledger
+from peaksight.virtual_gpu.memory.left_behind import left_behind_bytes
 from peaksight.virtual_gpu.memory.roles import COPIES, Roles, is_of_host
 from peaksight.virtual_gpu.ranks.collectives import Collectives
 from peaksight.virtual_gpu.ranks.world import World
@@ -89,6 +91,7 @@ class VirtualGpu:
             StopRule(max_steps, max_trial_bytes=MAX_TRIAL_CARDS * room.card.total_bytes),
             on_step_end=self._end_step,
             on_trial=self._end_trial,
+            on_growth=lambda growth: self.approximations.note("growth", format_bytes(growth)),
             is_last_round=is_last_round,
             rounds_left=rounds_left,
             has_more=lambda: lookout is not None and bool(lookout.not_reached()),
@@ -224,7 +227,7 @@ class VirtualGpu:
         self.failures.step_ended()
         self.devices.begin_step_anew()
 
-    def _end_step(self, step: int) -> int:
+    def _end_step(self, step: int) -> tuple[int, int]:
         self.failures.step_ended()
         peaks = [ledger.end_step(step) for ledger in self.devices.ledgers]
         self.witness.step_ends()
@@ -233,7 +236,8 @@ class VirtualGpu:
             self._lookout.look()
         if self._on_step is not None:
             self._on_step(max(peaks, key=lambda peak: peak.peak_reserved_bytes))
-        return sum(peak.peak_allocated_bytes for peak in peaks)
+        left = (left_behind_bytes(ledger.births, step) for ledger in self.devices.ledgers)
+        return sum(peak.peak_allocated_bytes for peak in peaks), sum(left)
 
     def _current_lines(self) -> Lines:
         """The lines that are running; of what a backward pass runs again, where it was checkpointed."""

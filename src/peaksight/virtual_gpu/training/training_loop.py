@@ -39,8 +39,9 @@ class TrainingLoop:
     """Follows one script through its steps.
 
     A step is one pass in which every optimizer has stepped (`Passes`). `on_step_end(step)` is called at its end and
-    returns the peak allocated bytes of the step; `stop_rule` says whether the run stops then. What a search for a
-    batch size tries is no step: `on_trial` is called when an optimizer stepped in it.
+    returns the peak allocated bytes of the step, and what the step before it left behind; `stop_rule` says whether the
+    run stops then. `on_growth` is told by how much the steps grow where that is before the script ends. What a search
+    for a batch size tries is no step: `on_trial` is called when an optimizer stepped in it.
 
     At the steady state of a training that `is_last_round` says is over anyway, the script goes on to what follows its
     loop: `is_over` is True from there on, until another step ends. So it does behind a loop with few `rounds_left`
@@ -51,8 +52,9 @@ class TrainingLoop:
         self,
         stop_rule: StopRule,
         *,
-        on_step_end: Callable[[int], int],
+        on_step_end: Callable[[int], tuple[int, int]],
         on_trial: Callable[[], None],
+        on_growth: Callable[[int], None] = lambda _: None,
         is_last_round: Callable[[], bool] = lambda: False,
         rounds_left: Callable[[], int | None] = lambda: None,
         has_more: Callable[[], bool] = lambda: False,
@@ -70,6 +72,7 @@ class TrainingLoop:
         self._stop_rule = stop_rule
         self._on_step_end = on_step_end
         self._on_trial = on_trial
+        self._on_growth = on_growth
         self._passes = Passes()
         self._phases: list[Phase] = []
         self._running: list[Any] = []
@@ -161,14 +164,23 @@ class TrainingLoop:
                 raise StopSimulation("steady")
 
     def _end_step(self) -> None:
-        peak_bytes = self._on_step_end(self.step)
-        reason = self._stop_rule.reason_to_stop(peak_bytes, may_be_trial=may_be_trial())
+        peak_bytes, left_bytes = self._on_step_end(self.step)
+        reason = self._stop_rule.reason_to_stop(peak_bytes, left_bytes=left_bytes, may_be_trial=may_be_trial())
         self.is_over = False
-        if reason == "steady" and not self._has_gone_on:
+        if self._is_known_by(reason) and not self._has_gone_on:
             left = 0 if self._is_last_round() else self._rounds_left() if self._has_more() else None
             self.is_over = self._has_gone_on = left == 0
             if left is not None and left <= MAX_ROUNDS_LEFT:
                 reason = None
         if reason:
+            self._tell_growth()
             raise StopSimulation(reason)
         self.step += 1
+
+    def _is_known_by(self, reason: str | None) -> bool:
+        """Whether more steps would show nothing new: they peak alike, or grow as the last ones did."""
+        return reason == "steady" or (reason == "unsteady" and bool(self._stop_rule.growth_bytes))
+
+    def _tell_growth(self) -> None:
+        if self._stop_rule.growth_bytes:
+            self._on_growth(self._stop_rule.growth_bytes)

@@ -49,3 +49,18 @@ def test_state_is_no_growth():
 def test_three_steps_do_not_tell():
     """Two of them may be the first and the last."""
     assert look(3).outcome is Outcome.NOT_DECIDABLE
+
+
+def test_little_that_grows_is_told():
+    """GIVEN a step adds a thousandth of the peak; near miss: a number of each step."""
+    fixed = allocation_of(1024 * MIB, born=1, step=0)
+    steps = [step_of(step, 10 * step, 10 * step + 9) for step in range(1, 7)]
+
+    def answer(size):
+        blocks = [allocation_of(size, born=10 * step + 1, step=step) for step in range(1, 7)]
+        return RULE.look(Evidence(capture_of(fixed, *blocks, steps=steps, observed=True)))
+
+    (finding,) = answer(MIB)
+
+    assert "Every step leaves 1.00 MiB behind" in finding.title
+    assert answer(512).outcome is Outcome.REFUTED
