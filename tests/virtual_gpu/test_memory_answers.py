@@ -232,3 +232,18 @@ def test_other_streams(virtual_gpu):
     tensor.record_stream(torch.cuda.Stream())
 
     assert ["record-stream"] == slugs(virtual_gpu)
+
+
+@pytest.mark.parametrize("capture", [torch.cuda.CUDAGraph, torch.cuda.graph_pool_handle])
+def test_cuda_graphs_are_refused(virtual_gpu, capture):
+    """Their pool isn't simulated; near miss: to ask whether one is captured."""
+    assert not torch.cuda.is_current_stream_capturing()
+    with pytest.raises(PeaksightError, match="CUDA graphs: what a captured graph needs"):
+        capture()
+
+
+def test_graphed_callables_are_refused(virtual_gpu):
+    """They capture, too."""
+    layer, batch = torch.nn.Linear(8, 8).cuda(), torch.randn(4, 8, device="cuda")
+    with pytest.raises(PeaksightError, match="CUDA graphs"):
+        torch.cuda.make_graphed_callables(layer, (batch,))

@@ -157,6 +157,8 @@ class _Page:
         has_shares = room >= _MIN_MODULE_WIDTH
         header = ("bytes", *(("share",) if has_shares else ()), "category", "module", "line")
         table = columns(*(">" * (len(header) - 3)), "<", "<", "<", header=header)
+        # A module is wrapped before a line is.
+        table.columns[-1].no_wrap = room + _SHARE_COLUMNS >= _MIN_MODULE_WIDTH
         for row in shown:
             module = shorten(row.module or "(outside any module)", room if has_shares else room + _SHARE_COLUMNS)
             table.add_row(*self._sizes(row.bytes)[: len(header) - 3], row.category_words, module, row.source)

@@ -25,6 +25,14 @@ from peaksight.virtual_gpu.memory_history.history_answers import HistoryAnswers
 # Called with the device, the bytes that it was asked for, those that it may give in all, and those that are free.
 OutOfMemoryObserver = Callable[[int, int, int, int], Any]
 _CUDA_SUCCESS = 0
+_OTHER_ALLOCATOR = (
+    "memory comes from PyTorch's own caching allocator and its default pool only. "
+    "Leave it out to see what the job needs there"
+)
+_CAPTURED = (
+    "what a captured graph needs stays in a memory pool of its own. "
+    "Leave the capture out, behind an option of the script, to see what the job needs without it"
+)
 _NO_PRIVATE_POOLS: dict[str, Any] = {"reserved_bytes_by_private_pools": {}}
 _STAT = dict.fromkeys(("current", "peak", "allocated", "freed"), 0)
 _TIMES = dict.fromkeys(("total", "max", "min", "count", "avg"), 0)
@@ -45,6 +53,8 @@ def install(patches: Patches, devices: Devices, room: Room, observers: list[OutO
         (torch.cuda, {"_initialized": True, "_cudart": memory.cudart(), "MemPool": MemPool} | memory.driver()),
         (torch.cuda.memory, {"MemPool": MemPool} | memory.driver()),
         (torch.cuda.memory.CUDAPluggableAllocator, {"__init__": _refuse("CUDAPluggableAllocator")}),
+        (torch.cuda.CUDAGraph, {"__new__": _refuse("CUDA graphs", _CAPTURED)}),
+        (torch.cuda.graphs, {"_graph_pool_handle": _refuse("CUDA graphs", _CAPTURED)}),
     ):
         for name, answer in answers.items():
             patches.set(owner, name, answer)
@@ -190,11 +200,10 @@ def _keep_enabled(value: bool) -> None:
         _refuse("caching_allocator_enable(False)")()
 
 
-def _refuse(name: str) -> Callable[..., None]:
+def _refuse(name: str, cause: str = _OTHER_ALLOCATOR) -> Callable[..., None]:
     def refuse(*args: Any, **kwargs: Any) -> None:
         raise UnsupportedError(
-            f"Can't simulate {name}: memory comes from PyTorch's own caching allocator and its default pool only. "
-            "Leave it out to see what the job needs there.",
+            f"Can't simulate {name}: {cause}.",
             slug="allocator-not-simulated",
         )
 
