@@ -13,18 +13,19 @@ def judged(candidate: Candidate, outcome: Outcome, original: Outcome, limit_byte
 
     One that sees other samples in a step than the `original` is no plan, unless it says that it changes the training.
     """
-    verdict = _verdict(candidate, outcome, original, limit_bytes)
+    verdict = objection(candidate, outcome, original) or _too_large(outcome, original, limit_bytes)
     return Tried(candidate=candidate, outcome=outcome, fits=not verdict, verdict=verdict)
 
 
-def _verdict(candidate: Candidate, outcome: Outcome, original: Outcome, limit_bytes: int) -> str:
+def objection(candidate: Candidate, outcome: Outcome, original: Outcome) -> str:
+    """Why it is no plan however small it is, empty where nothing but its size can speak against it."""
     if outcome.error:
         return outcome.error
     if outcome.without_effect:
         return f"{', '.join(outcome.without_effect)} changed nothing"
     if outcome.samples != original.samples and candidate.effect is not Effect.MODEL:
         return f"a step would see {outcome.samples} samples in place of {original.samples}"
-    return _too_large(outcome, original, limit_bytes)
+    return ""
 
 
 def is_within(outcome: Outcome, limit_bytes: int) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from peaksight.planning.combining import NOTHING, combinations, expected_bytes, expected_seconds, joined
-from peaksight.planning.judgement import judged
+from peaksight.planning.judgement import judged, objection
 from peaksight.records.findings import Effect
 from peaksight.records.plan import STRICTNESS, is_as_strict
 from peaksight.records.proposals import Candidate, Outcome, Tried
@@ -69,9 +69,8 @@ class Search:
     def nearest(self) -> Tried:
         """What came nearest to fitting, or fits with the most room."""
         everything = [*self.plans, *self.alone, judged(NOTHING, self.original, self.original, self.limit_bytes)]
-        return min(
-            (each for each in everything if not each.outcome.error), key=lambda each: each.outcome.reserved_bytes
-        )
+        possible = (each for each in everything if not objection(each.candidate, each.outcome, self.original))
+        return min(possible, key=lambda each: each.outcome.reserved_bytes)
 
     def _try(self, candidates: Sequence[Candidate]) -> Iterator[Tried]:
         self.budget -= len(candidates)

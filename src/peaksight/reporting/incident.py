@@ -6,7 +6,7 @@ from peaksight.records import Report
 from peaksight.records.proposals import FixReport
 from peaksight.reporting import rows
 from peaksight.reporting.markdown import markdown_templates
-from peaksight.reporting.plans import place, slow_down
+from peaksight.reporting.plans import head_room_bytes, place, slow_down
 
 
 def incident_to_markdown(found: FixReport, report: Report) -> str:
@@ -18,5 +18,6 @@ def incident_to_markdown(found: FixReport, report: Report) -> str:
         budget=rows.by_category(report.live_at_peak),
         place=place,
         slow_down=slow_down,
+        head_room_bytes=head_room_bytes,
         command=shlex.join(found.argv),
     )

@@ -32,10 +32,10 @@ def render_fix(found: FixReport, console: Console) -> None:
 def _answer(found: FixReport) -> tuple[str, str]:
     limit = f"{format_bytes(found.limit_bytes)} of {found.gpu}"
     if found.original.fits:
-        return (
-            f"Nothing to fix: as it is, the run needs {_size(found.original)} of the {limit} (predicted).",
-            "bold green",
-        )
+        if _gives_back(found, found.original):
+            return f"Nothing to fix: as it is, the run fits the {limit} {_giving_back(found.original)}.", "bold green"
+        needs = f"the run needs {_size(found.original)} of the {limit} (predicted)"
+        return f"Nothing to fix: as it is, {needs}.", "bold green"
     if found.best is None:
         beyond = format_bytes(found.smallest.outcome.reserved_bytes - found.limit_bytes)
         title = found.smallest.candidate.title
@@ -44,11 +44,28 @@ def _answer(found: FixReport) -> tuple[str, str]:
             f"{beyond} too much.",
             "bold red",
         )
-    return (
-        f"Plan: {found.best.candidate.title}. Predicted peak {_size(found.best)} reserved of the {limit}, "
-        f"{slow_down(found, found.best)}, {found.best.candidate.effect.value}.",
-        "bold green",
-    )
+    peak = f"Predicted peak {_size(found.best)} reserved of the {limit}"
+    if _gives_back(found, found.best):
+        peak = f"It fits the {limit} {_giving_back(found.best)}"
+    words = f"{slow_down(found, found.best)}, {found.best.candidate.effect.value}"
+    return f"Plan: {found.best.candidate.title}. {peak}, {words}.", "bold green"
+
+
+def _gives_back(found: FixReport, tried: Tried) -> bool:
+    """Whether it reserves more than the limit where there is more, and comes by with the limit where there is not."""
+    return tried.fits and tried.outcome.reserved_bytes > found.limit_bytes
+
+
+def _giving_back(tried: Tried) -> str:
+    retries = tried.outcome.retries_at_limit or 0
+    times = "once" if retries == 1 else f"{retries} times"
+    return f"by giving cached memory back {times}; without a limit it would reserve {_size(tried)} (predicted)"
+
+
+def head_room_bytes(found: FixReport, tried: Tried) -> int:
+    """What a plan leaves of the card; where it can give cached memory back, what it has to leave."""
+    reserved_bytes = found.limit_bytes if _gives_back(found, tried) else tried.outcome.reserved_bytes
+    return found.usable_bytes - reserved_bytes
 
 
 def answer_line(found: FixReport) -> str:
@@ -94,7 +111,7 @@ def _plans(found: FixReport, plans: Iterable[Tried], width: int) -> Table:
     header = ("reserved", *(("head room",) if has_room else ()), "time a step", "", "class", "plan")
     table = columns(*(">" * (len(header) - 2)), "<", "<", header=header)
     for each in plans:
-        room = (format_bytes(found.usable_bytes - each.outcome.reserved_bytes),) if has_room else ()
+        room = (format_bytes(head_room_bytes(found, each)),) if has_room else ()
         times = _seconds(each.outcome), slow_down(found, each).removesuffix(" time")
         table.add_row(_size(each), *room, *times, each.candidate.effect.value, Text(each.candidate.title))
     return table

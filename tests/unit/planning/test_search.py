@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from peaksight.planning.combining import NOTHING
+from peaksight.planning.judgement import judged
 from peaksight.planning.search import Search
 from peaksight.records import Phase
 from peaksight.records.findings import Effect
@@ -70,3 +71,14 @@ def test_what_the_person_named_comes_first():
     flags = [replace(candidate(title, "flags"), arguments=(title,)) for title in ("blocks", "more blocks")]
 
     assert [each.title for each in searched([candidate("chunks"), *flags], budget=2)[1]] == ["blocks", "more blocks"]
+
+
+def test_what_is_no_plan_is_not_the_smallest():
+    """GIVEN a change that did nothing, or other samples in a step, THEN it came near to nothing, however small."""
+    search, _ = searched([], limit_bytes=10)
+    none = judged(candidate("cache"), replace(outcome(["blocks"]), without_effect=("cache",)), outcome(), 10)
+    other = judged(candidate("halves"), replace(outcome(["blocks"]), samples=4), outcome(), 10)
+    chunks = judged(candidate("chunks"), outcome(["chunks"]), outcome(), 10)
+    search.alone = [none, other, chunks]
+
+    assert search.nearest is chunks
