@@ -325,3 +325,29 @@ def test_half_has_no_spectra():
     first, _ = trials((32, 256, 56, 56), (256, 256, 3, 3), torch.channels_last, torch.float16, padding=1)
 
     assert [98, 98] == pytest.approx([size / 2**20 for size in first], rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("shape", "weight", "options", "mebibytes"),
+    [
+        ((1, 4096, 32, 32), (2048, 256, 3, 3), {"padding": 1, "groups": 16, "dtype": torch.float16}, 10.5),
+        ((1, 512, 64, 64), (512, 64, 3, 3), {"padding": 1, "groups": 8, "dtype": torch.float16}, 8.56),
+        ((4, 512, 64, 64), (512, 512, 3, 3), {"padding": 2, "dilation": 2, "dtype": torch.float32}, 73.0),
+        ((4, 960, 32, 32), (256, 960, 3, 3), {"padding": 12, "dilation": 12, "dtype": torch.float32}, 27.44),
+        ((128, 4, 84, 84), (32, 4, 8, 8), {"stride": 4, "dtype": torch.float32}, 20.06),
+        ((64, 64, 56, 56), (128, 64, 3, 3), {"padding": 1, "dtype": torch.float32}, 49.28),
+    ],
+)
+def test_what_networks_take_in_the_forward(shape, weight, options, mebibytes):
+    """Groups of many channels go eight at a time; sums from 64 channels to 128 are written in place."""
+    forward, _ = workspaces(shape, weight, **options)
+    assert [mebibytes] == pytest.approx([size / 2**20 for size in forward], rel=0.01)
+
+
+def test_a_sum_for_each_image_in_large_batches():
+    """64 images of 16,384 positions; a half of them are copied instead."""
+    of_weight = {
+        batch: workspaces((batch, 64, 128, 128), (64, 64, 1, 1), dtype=torch.float32)[1][-1] for batch in (32, 64)
+    }
+    assert of_weight[64] == 64 * 4 * 64 * 64
+    assert of_weight[32] == pytest.approx(257.97 * 2**20, rel=0.01)

@@ -1,6 +1,6 @@
 """A convolution as cuDNN sees it: three tensors, and how windows lie."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import torch
@@ -10,6 +10,8 @@ from peaksight.virtual_gpu.kernels.reductions import div_up
 HALF = (torch.float16, torch.bfloat16)
 DESCRIPTOR_BYTES = 16
 SHORT_SUM = 768
+GROUPS_AT_A_TIME = 8
+MANY_IN_GROUPS = 128
 SMALL_WINDOW = 27
 
 
@@ -89,3 +91,12 @@ class Convolution:
         of_weight = self.weight.nbytes * aligned // self.channels if prod(self.kernel) > 1 or not y else 0
         of_x = self.x.nbytes * aligned // self.channels
         return x * of_x + y * self.y.nbytes + of_weight + DESCRIPTOR_BYTES
+
+    def in_eights(self, many: int = MANY_IN_GROUPS) -> "Convolution":
+        """What cuDNN runs at a time: eight of the groups that have `many` channels, of `x` or of `y`."""
+        each = max(self.channels, self.y.shape[1] // self.groups)
+        if self.groups <= GROUPS_AT_A_TIME or each < many or self.is_channels_last:
+            return self
+        x, y = (tensor[:, : GROUPS_AT_A_TIME * tensor.shape[1] // self.groups] for tensor in (self.x, self.y))
+        weight = self.weight[: GROUPS_AT_A_TIME * self.weight.shape[0] // self.groups]
+        return replace(self, x=x, y=y, weight=weight, groups=GROUPS_AT_A_TIME)

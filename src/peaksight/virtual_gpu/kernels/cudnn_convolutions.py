@@ -13,9 +13,10 @@ from math import prod
 import torch
 
 from peaksight.virtual_gpu.kernels import cudnn_dilated_convolutions as dilated
-from peaksight.virtual_gpu.kernels.convolution_problem import SHORT_SUM, SMALL_WINDOW, Convolution
+from peaksight.virtual_gpu.kernels.convolution_problem import MANY_IN_GROUPS, SHORT_SUM, SMALL_WINDOW, Convolution
 
 FEW_CHANNELS = 4
+MANY_IN_HALF = 64
 MOST_SUMMED_CHANNELS = 256
 MOST_POSITIONS = 1 << 17
 FEW_FILTERS = 64
@@ -35,6 +36,7 @@ def forward(convolution: Convolution) -> int:
     """
     if convolution.is_depthwise:
         return 0
+    convolution = convolution.in_eights(MANY_IN_HALF if convolution.is_half else MANY_IN_GROUPS)
     if dilated.takes_them(convolution):
         return dilated.forward(convolution)
     if has_long_groups(convolution):
@@ -46,7 +48,7 @@ def forward(convolution: Convolution) -> int:
     if convolution.is_channels_last:
         return convolution.copies(y=False) if has_large_window(convolution) else 0
     if convolution.is_product:
-        return convolution.copies() if _rows_are_odd(convolution) else 0
+        return convolution.copies() if _rows_are_odd(convolution) or _is_grouped_half(convolution) else 0
     return 0 if _skips_positions(convolution) else convolution.copies(y=not _writes_in_place(convolution))
 
 
@@ -57,12 +59,15 @@ def gradient_of_input(convolution: Convolution) -> int:
     """
     if convolution.is_depthwise or (has_few_in_groups(convolution) and not convolution.is_half):
         return 0
+    convolution = convolution.in_eights(MANY_IN_HALF if convolution.is_half else MANY_IN_GROUPS)
     if dilated.takes_them(convolution):
         return dilated.gradient_of_input(convolution)
     if has_long_groups(convolution):
         return convolution.copies() // 2 if convolution.is_half else 0
     if convolution.channels < FEW_CHANNELS:
         return _gradient_of_few_channels(convolution)
+    if convolution.is_product and _is_grouped_half(convolution):
+        return convolution.copies()
     if convolution.is_channels_last or (convolution.is_product and not _rows_are_odd(convolution)):
         return 0
     if _skips_positions(convolution):
@@ -113,6 +118,10 @@ def _gradient_of_few_channels(convolution: Convolution) -> int:
     if convolution.is_half and convolution.overlaps:
         return convolution.copies(8, y=not convolution.is_channels_last)
     return convolution.copies() if convolution.is_channels_last else 0
+
+
+def _is_grouped_half(convolution: Convolution) -> bool:
+    return convolution.is_half and convolution.groups > 1 and not convolution.is_channels_last
 
 
 def _rows_are_odd(convolution: Convolution) -> bool:

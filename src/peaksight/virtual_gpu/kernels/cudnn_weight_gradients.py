@@ -41,6 +41,7 @@ def gradient_of_weight(convolution: Convolution, num_multiprocessors: int) -> in
     """Bytes of the workspace for the gradient of the weight."""
     if convolution.is_depthwise:
         return depthwise_convolutions.gradient_of_weight(convolution, num_multiprocessors)
+    convolution = convolution.in_eights()
     if convolution.is_product and prod(convolution.x.shape[2:]) == 1 and not convolution.is_half:
         return 0
     if dilated.splits_the_sum(convolution):
