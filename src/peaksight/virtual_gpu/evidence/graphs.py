@@ -37,10 +37,13 @@ class Graphs:
         if not birth.backward or number < birth.node:
             birth.saved_by, birth.backward, birth.node = node.name(), self._num_passes, number
 
-    def look(self, tensor: torch.Tensor) -> list[Birth]:
-        """The blocks that the graph behind `tensor` holds; those that no pass came to yet are noted as saved."""
+    def look(self, tensor: torch.Tensor, seen: set[Any]) -> list[Birth]:
+        """The blocks that the graph behind `tensor` holds, but for nodes in `seen`, to which it adds its own.
+
+        Those that no pass came to yet are noted as saved.
+        """
         held = []
-        for node, saved in saved_below([tensor.grad_fn]):
+        for node, saved in saved_below([tensor.grad_fn], seen):
             birth = self._birth_of(saved)
             if birth is not None:
                 birth.saved_by = birth.saved_by or node.name()
@@ -48,13 +51,14 @@ class Graphs:
         return held
 
 
-def saved_below(nodes: list[Any]) -> Iterator[tuple[Any, torch.Tensor]]:
-    """Each node that `nodes` and the graphs behind them have, with each tensor that it saves.
+def saved_below(nodes: list[Any], seen: set[Any] | None = None) -> Iterator[tuple[Any, torch.Tensor]]:
+    """Each node that `nodes` and the graphs behind them have and `seen` has not, with each tensor that it saves.
 
     A hook that packs what is saved decides for itself what it keeps: that is not looked into.
     """
-    seen = {node for node in nodes if node is not None}
-    pending = list(seen)
+    seen = set() if seen is None else seen
+    pending = [node for node in dict.fromkeys(nodes) if node is not None and node not in seen]
+    seen.update(pending)
     while pending and len(seen) < MAX_NODES:
         node = pending.pop()
         for tensor in saved_by_node(node):

@@ -154,8 +154,9 @@ class Witness:
 
     def _note_names(self, frame: FrameType | None) -> None:
         found: dict[Birth, tuple[int, Hold]] = {}
+        seen: set[Any] = set()  # nodes: a block is held by the first that comes to it
         for named in named_tensors(frame, self._lines):
-            for device, birth, by_graph in self._held_by(named):
+            for device, birth, by_graph in self._held_by(named, seen):
                 if birth not in found or (found[birth][1].by_graph and not by_graph):
                     found[birth] = device, self._hold(device, birth, named, by_graph)
         largest = sorted(found, key=lambda birth: -birth.allocated_bytes)[:MAX_HOLDS]
@@ -163,13 +164,13 @@ class Witness:
             device, hold = found[birth]
             self._holds[device].append(hold)
 
-    def _held_by(self, named: Named) -> Iterator[tuple[int, Birth, bool]]:
+    def _held_by(self, named: Named, seen: set[Any]) -> Iterator[tuple[int, Birth, bool]]:
         """The block of a tensor that has a name, and those that its graph saves, unless their role says it all."""
         own = self._birth_of(named.tensor)
         if own is not None and own.role not in _TOLD_BY_ROLE:
             yield self._device_of(named.tensor), own, False
         if named.tensor.grad_fn is not None:
-            for birth in self._graphs.look(named.tensor):
+            for birth in self._graphs.look(named.tensor, seen):
                 if birth.role not in _TOLD_BY_ROLE:
                     yield self._device_of(named.tensor), birth, True
 
