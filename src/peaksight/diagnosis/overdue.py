@@ -20,9 +20,10 @@ class Overdue:
     """The blocks of graphs in one capture that outlive the pass, the next call or the step that they were for.
 
     What a backward pass used is due at the end of its step. What a module made in its forward is due at the next call
-    of the same model already, as in the next part of a batch, and so is all of a graph that a pass kept. What no
-    backward pass of the run ever used is due at the next call of it after its own. A record of a real run tells of
-    steps only.
+    of the same model already, as in the next part of a batch, unless the pass that used it records a graph of its own,
+    as in the inner loop of meta-learning: another pass is to go through it. All of a graph that a pass kept is due
+    there, too. What no backward pass of the run ever used is due at the next call of it after its own. A record of a
+    real run tells of steps only.
     """
 
     def __init__(self, evidence: Evidence) -> None:
@@ -37,6 +38,7 @@ class Overdue:
                 self._calls[""].append(call.first_tick)
         # One that records its own graph is to be gone through again.
         self._retaining = {f.number: f.tick for f in capture.backwards if f.retains_graph and not f.creates_graph}
+        self._creating = {f.number for f in capture.backwards if f.creates_graph}
         self.ticks = {a: due for a in capture.allocations if (due := self._due(a)) is not None and _outlives(a, due)}
 
     @property
@@ -100,9 +102,14 @@ class Overdue:
         return min((end for end in ends if end is not None), default=None)
 
     def _next_part(self, allocation: Allocation) -> int | None:
-        """Right before the model of `allocation` is called again after the pass that used it."""
+        """Right before the model of `allocation` is called again after the pass that used it, and no other needs."""
         pass_end = self._evidence.pass_ends.get(allocation.backward)
-        if not allocation.module or pass_end is None or allocation.phase not in _OF_A_FORWARD:
+        if (
+            allocation.backward in self._creating
+            or not allocation.module
+            or pass_end is None
+            or allocation.phase not in _OF_A_FORWARD
+        ):
             return None
         return self._next_call(allocation, pass_end)
 

@@ -73,7 +73,9 @@ def _made_by(evidence: Evidence, passes: list[BackwardFact]) -> set[Allocation]:
 
 
 def _is_recorded(allocation: Allocation) -> bool:
-    return allocation.phase is Phase.BACKWARD and allocation.grad_enabled and allocation.role is Role.UNMARKED
+    """Whether a node saves it: the gradients that the pass gives, as those of `torch.func.grad`, are there anyway."""
+    is_made = allocation.phase is Phase.BACKWARD and allocation.grad_enabled and allocation.role is Role.UNMARKED
+    return is_made and bool(allocation.saved_by)
 
 
 RULE = Rule("double-backward", examine, needs=(Need.OBSERVED, Need.BACKWARD))

@@ -83,3 +83,23 @@ def test_two_terms_are_another_rule_s():
 def test_without_a_backward_pass_nothing_is_decided():
     """An inference."""
     assert look(allocation_of(MIB, born=1), steps=()).outcome is Outcome.NOT_DECIDABLE
+
+
+def inner_loops(*, creates_graph):
+    """Four calls of a model in one step, each of which a pass goes through before the next, and a last pass for all."""
+    births = [2, 6, 10, 14]
+    return look(
+        *(allocation_of(8 * MIB, born=b, died=30, backward=i, module="Model.layer") for i, b in enumerate(births, 1)),
+        passes=[call_of(born, born + 1) for born in births],
+        backwards=[*(backward_of(i, b + 2, creates_graph=creates_graph) for i, b in enumerate(births, 1))],
+        holds=[hold_of(born, "loss", tick=20, by_graph=True) for born in births],
+        steps=[step_of(1, 1, 40, backward_began=[born + 2 for born in births])],
+    )
+
+
+def test_the_inner_loops_of_meta_learning_need_their_graphs():
+    """The outer loss goes through them again; near miss: passes that record nothing."""
+    (finding,) = inner_loops(creates_graph=False)
+
+    assert "graphs of 3 forward passes" in finding.title
+    assert inner_loops(creates_graph=True).outcome is Outcome.REFUTED
