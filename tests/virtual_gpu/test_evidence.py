@@ -238,6 +238,21 @@ class Elsewhere(list):
         raise AssertionError("nothing is to be read")
 
 
+def test_the_networks_of_a_gan_are_not_frozen():
+    """GIVEN each needs no gradient in the turn of the other, THEN both train; near miss: one that never does."""
+    with h100() as gpu:
+        generator, critic, judge = (nn.Linear(64, 64).cuda() for _ in range(3))
+        judge.requires_grad_(False)
+        turns = [(model, torch.optim.SGD(model.parameters())) for model in (critic, generator)]
+        for trained, optimizer in turns * 2:
+            for model in (generator, critic):
+                model.requires_grad_(model is trained)
+            judge(critic(generator(torch.randn(2, 64, device="cuda")))).sum().backward()
+            optimizer.step()
+
+    assert [0, 0, 16640] == [fact.frozen_bytes for fact in gpu.witness.modules.facts]
+
+
 def test_what_a_container_reads_from_elsewhere_is_not_asked_for():
     """GIVEN a list that reads as it is iterated over, THEN only what it holds itself is seen."""
     outputs = Elsewhere()

@@ -72,7 +72,7 @@ class ModulesSeen:
         return ModuleFact(
             module=self._tree.path_of(module),
             parameter_bytes=sum(each.nbytes for each in parameters),
-            frozen_bytes=sum(each.nbytes for each in parameters if not each.requires_grad),
+            frozen_bytes=sum(each.nbytes for each in parameters if self._is_frozen(each)),
             idle_bytes=sum(each.nbytes for each in parameters if self._is_idle(each)),
             num_elements=num_elements,
         )
@@ -83,6 +83,10 @@ class ModulesSeen:
         others = (each for each in self._has_had_gradient if id(each) not in known and self._is_idle(each))
         if idle := sum(each.nbytes for each in others):
             yield ModuleFact(module="", parameter_bytes=idle, frozen_bytes=0, idle_bytes=idle)
+
+    def _is_frozen(self, parameter: Any) -> bool:
+        """Whether it is not trained: that of a GAN needs no gradient in the turn of the other network only."""
+        return not (parameter.requires_grad or self._has_had_gradient.get(parameter, False))
 
     def _is_idle(self, parameter: Any) -> bool:
         return parameter.requires_grad and not self._has_had_gradient.get(parameter, True)
