@@ -1,25 +1,26 @@
 """On a machine with a GPU: `python -m benchmarks.plans.measure FILE [PAIR...] [--seconds N]` runs what was predicted.
 
 Of each pair: the script as it is below the limit, which has to fail, and without it; the first plan below the limit;
-and the expert's tries without it. Each in a process of its own.
+and the expert's tries without it. Each in a process of its own, and one at a time: a second would take the host from
+the one that is measured.
 """
 
 import argparse
 import json
+import multiprocessing
 import os
-import subprocess
-import sys
 import time
-from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ProcessPoolExecutor
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-from benchmarks.plans.pairs import PREDICTED, SCRIPTS, Pair, all_pairs
+from benchmarks.plans import child
+from benchmarks.plans.pairs import PREDICTED, Pair, all_pairs
 
-ROOT = Path(__file__).parents[2]
-# More would take processors from the one that is measured.
-NUM_LOADING = 3
+ENVIRONMENT = {"HF_HUB_OFFLINE": "1", "PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
+RUN_SECONDS = 60
+PRELOADED = ["benchmarks.plans.preload"]
 
 
 def main() -> None:
@@ -31,16 +32,30 @@ def main() -> None:
     options = parser.parse_args()
     started, found = time.perf_counter(), {}
     predicted = json.loads(PREDICTED.read_text())
-    pairs = [pair for pair in all_pairs() if pair.name in (options.pairs or predicted)]
-    with ThreadPoolExecutor(NUM_LOADING) as pool:
-        runs = {pair.name: measure(pair, predicted[pair.name], pool) for pair in pairs}
-        for name, futures in runs.items():
-            wait(futures.values(), timeout=max(1.0, options.seconds - (time.perf_counter() - started)))
-            if time.perf_counter() - started > options.seconds:
-                pool.shutdown(wait=False, cancel_futures=True)
-            found[name] = {run: each.result() for run, each in futures.items() if each.done() and not each.cancelled()}
-            options.file.write_text(json.dumps({"machine": machine(), "pairs": found}, indent=1) + "\n")
-            print(name, round(time.perf_counter() - started), flush=True)
+    about = in_child(machine)
+    for pair in all_pairs():
+        if pair.name not in (options.pairs or predicted):
+            continue
+        found[pair.name] = of_pair = {}
+        for name, run in runs(pair, predicted[pair.name]).items():
+            if time.perf_counter() - started < options.seconds:
+                of_pair[name] = in_child(child.run, *run)
+        options.file.write_text(json.dumps({"machine": about, "pairs": found}, indent=1) + "\n")
+        print(pair.name, round(time.perf_counter() - started), flush=True)
+
+
+def in_child(call: Any, *args: Any) -> dict[str, Any]:
+    """What `call` returns in a process that is forked from one with all imports, or the error."""
+    os.environ.update(ENVIRONMENT)
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)
+    with ProcessPoolExecutor(1, mp_context=context) as process:
+        try:
+            return process.submit(call, *args).result(timeout=RUN_SECONDS)
+        except Exception as error:  # noqa: BLE001 - whatever a script raises is a result
+            for each in multiprocessing.active_children():
+                each.kill()
+            return {"error": f"{type(error).__name__}: {error}"[-500:]}
 
 
 def machine() -> dict[str, str]:
@@ -50,38 +65,16 @@ def machine() -> dict[str, str]:
     return {"card": torch.cuda.get_device_name(), "torch": torch.__version__, "date": str(date.today())}
 
 
-def measure(pair: Pair, predicted: dict[str, Any], pool: Executor) -> dict[str, Future]:
-    """Start every run of `pair` that is wanted: some load their libraries while one has the card."""
-    return {name: pool.submit(_child, *words) for name, words in _runs(pair, predicted).items()}
-
-
-def _runs(pair: Pair, predicted: dict[str, Any]) -> dict[str, tuple]:
+def runs(pair: Pair, predicted: dict[str, Any]) -> dict[str, tuple[list[str], int, list[Any]]]:
+    """Arguments, limit and changes of every run of `pair` that is wanted."""
     plan = predicted["plan"] or {"changes": [], "arguments": None}
     planned = [pair.argv[0], *(pair.argv[1:] if plan["arguments"] is None else plan["arguments"])]
-    runs: dict[str, tuple] = {
+    found: dict[str, tuple[list[str], int, list[Any]]] = {
         "original, limited": (pair.argv, pair.limit_bytes, []),
         "original": (pair.argv, 0, []),
         "plan, limited": (planned, pair.limit_bytes, plan["changes"]),
     }
-    return runs | {name: ([*pair.argv, *words], 0, []) for name, words in pair.tries.items()}
-
-
-def _child(argv: list[str], limit_bytes: int, changes: list) -> dict[str, Any]:
-    settings = json.dumps({"argv": argv, "limit_bytes": limit_bytes, "changes": changes})
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.plans.child", settings],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": _search_path(), "HF_HUB_OFFLINE": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    last = done.stdout.strip().splitlines()[-1:] or [""]
-    return json.loads(last[0]) if last[0].startswith("{") else {"error": done.stderr.strip()[-500:]}
-
-
-def _search_path() -> str:
-    return os.pathsep.join(filter(None, (str(ROOT / "src"), str(ROOT), str(SCRIPTS), os.environ.get("PYTHONPATH", ""))))
+    return found | {name: ([*pair.argv, *words], 0, []) for name, words in pair.tries.items()}
 
 
 if __name__ == "__main__":

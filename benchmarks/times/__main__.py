@@ -12,6 +12,7 @@ from benchmarks.tables import table
 from benchmarks.times.predict import predict
 
 HERE = Path(__file__).parent
+MEASURED = HERE / "measured" / "h100-80gb"
 PAGE = HERE.parents[1] / "docs" / "times.md"
 # A step, and the same step with a change.
 CHANGES = (
@@ -89,10 +90,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make times", description=__doc__)
     parser.add_argument("--only", metavar="NAME", help="print the workloads whose names begin so, and write nothing")
     only = parser.parse_args().only
-    measured = json.loads((HERE / "measured" / "steps.json").read_text())
+    measured = json.loads((MEASURED / "steps.json").read_text())
     chosen = {name: step for name, step in measured.items() if name.startswith(only or "")}
     predicted = {name: predict(name, step["argv"]) for name, step in chosen.items()}
-    text = page(chosen, predicted, len(json.loads((HERE / "measured" / "micro.json").read_text())["kernels"]))
+    text = page(chosen, predicted, len(json.loads((MEASURED / "micro.json").read_text())["kernels"]))
     if only is None:
         PAGE.write_text(text)
     print(text)

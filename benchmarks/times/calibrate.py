@@ -1,10 +1,11 @@
-"""`python -m benchmarks.times.calibrate`: fits efficiencies.toml to the microbenchmarks, and only to those.
+"""`python -m benchmarks.times.calibrate [CARD...]`: fits the figures of a card to its microbenchmarks, and only to those.
 
 The virtual card says which operators a microbenchmark is of. For each kind and arithmetic the figures are those with
 the smallest squared error of the logarithm of time.
 """
 
 import json
+import sys
 import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -14,24 +15,23 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.accuracy.captures import ROOM
 from benchmarks.times.policies import FILE as POLICIES
 from benchmarks.times.policies import NUM_IDENTITIES
 from benchmarks.times.recording import Operator, operators_of_cases, phases_of_hosts
+from peaksight.gpus import Card, find_card
 from peaksight.virtual_gpu.timing import efficiencies, roofline
-from peaksight.virtual_gpu.timing.efficiencies import POINTWISE, Kind, Reach
+from peaksight.virtual_gpu.timing.efficiencies import MEASURED_ON, POINTWISE, Kind, Reach
 from peaksight.virtual_gpu.timing.work import Work
 
-MEASURED = Path(__file__).with_name("measured") / "micro.json"
-CHECKPOINTS = MEASURED.with_name("checkpoints.json")
-FILE = Path(efficiencies.__file__).with_name("efficiencies.toml")
+MEASURED = Path(__file__).with_name("measured")
+CHECKPOINTS = MEASURED / "checkpoints.json"
+FOLDER = Path(efficiencies.__file__).parent
 HOST = ("recording", "backward", "plain", "view", "module", "pass", "optimizer", "parameter")
 # Nothing but one operator over and over stays in the caches of the processor, as no training does.
 HOT = ("activations", "norms")
 _STEP, _SMALLEST_STEP = 0.5, 1e-3
 # No kernel takes less, and none that has nothing to do takes more.
 _SECONDS = log(1.8e-6), log(2e-5)
-_WIDTH = 120
 
 
 def search(error: Callable[[Sequence[float]], float], start: Sequence[float]) -> list[float]:
@@ -50,8 +50,8 @@ def search(error: Callable[[Sequence[float]], float], start: Sequence[float]) ->
     return place
 
 
-def fit_reach(kind: str, arithmetic: str, cases: list[tuple[Work, float]]) -> Reach:
-    """The figures of `kind` in `arithmetic` for works and what they took."""
+def fit_reach(kind: str, arithmetic: str, cases: list[tuple[Work, float]], card: Card) -> Reach:
+    """The figures of `kind` in `arithmetic` for works and what they took on `card`."""
     computes = any(work.flops for work, _ in cases) and not kind.startswith("grouped")
 
     def reach(place: Sequence[float]) -> Reach:
@@ -61,30 +61,30 @@ def fit_reach(kind: str, arithmetic: str, cases: list[tuple[Work, float]]) -> Re
     def error(place: Sequence[float]) -> float:
         if max(place[1:]) > log(2.0) or not _SECONDS[0] <= place[0] <= _SECONDS[1]:
             return float("inf")
-        fitted = Kind(name=kind, operators=(), reaches={arithmetic: reach(place)})
-        times = ((roofline.seconds_of(work, fitted, arithmetic, ROOM.card), seconds) for work, seconds in cases)
+        fitted = Kind(name=kind, reaches={arithmetic: reach(place)})
+        times = ((roofline.seconds_of(work, fitted, arithmetic, card), seconds) for work, seconds in cases)
         return sum(log(predicted / seconds) ** 2 for predicted, seconds in times)
 
     start = [log(4e-6), log(0.8), log(1.0), *([log(0.5)] if computes else [])]
     return reach(search(error, start))
 
 
-def fit_reaches(measured: dict[str, Any]) -> dict[str, dict[str, Reach]]:
+def fit_reaches(measured: dict[str, Any], card: Card) -> dict[str, dict[str, Reach]]:
     """By kind and arithmetic, from the cases whose time is that of one operator, whatever was copied before it."""
     cases: dict[tuple[str, str], list[tuple[Work, float]]] = defaultdict(list)
-    for name, operators in operators_of_cases().items():
+    for name, operators in operators_of_cases(card).items():
         *copies, operator = operators
         if all(copied.kind == POINTWISE for copied in copies):
             cases[operator.kind, operator.arithmetic].append((operator.work, measured[name][0]))
     fitted: dict[str, dict[str, Reach]] = defaultdict(dict)
     for (kind, arithmetic), of_kind in cases.items():
-        fitted[kind][arithmetic] = fit_reach(kind, arithmetic, of_kind)
+        fitted[kind][arithmetic] = fit_reach(kind, arithmetic, of_kind, card)
     return fitted
 
 
-def fit_host(measured: dict[str, Any], table: dict[str, Any]) -> dict[str, float]:
+def fit_host(measured: dict[str, Any], table: dict[str, Any], card: Card) -> dict[str, float]:
     """The seconds of `HOST`, from the phases of small models, whose kinds of operators take what `table` says."""
-    found = phases_of_hosts()
+    found = phases_of_hosts(card)
     rows = [
         (phase.counts, _beside(phase.operators, table), measured[host][name])
         for host, ran in found.items()
@@ -114,10 +114,10 @@ def _of_kind(work: Work, host: float, tensor: float, result: float) -> float:
     return host + tensor * work.num_tensors + result * work.num_new_tensors
 
 
-def fit_kinds_on_host(measured: dict[str, Any]) -> dict[str, dict[str, float]]:
+def fit_kinds_on_host(measured: dict[str, Any], card: Card) -> dict[str, dict[str, float]]:
     """What the host takes for an operator of each kind beside a pointwise one, from cases that call one alone."""
     times: dict[str, list[tuple[Work, float]]] = defaultdict(list)
-    for name, operators in operators_of_cases().items():
+    for name, operators in operators_of_cases(card).items():
         if len(operators) == 1 and not name.split()[0].endswith("_backward"):
             times[operators[0].kind].append((operators[0].work, measured[name][1]))
     plain = median(seconds for _, seconds in times[POINTWISE])
@@ -170,9 +170,9 @@ def fit_checkpoints() -> dict[str, float]:
     return dict(zip(names, map(exp, search(error, [log(3e-4), log(3e-5)])), strict=True))
 
 
-def fit_copies(measured: dict[str, float], num_bytes: int = 2**24) -> dict[str, float]:
+def fit_copies(measured: dict[str, float], card: Card, num_bytes: int = 2**24) -> dict[str, float]:
     """The fractions of the link, and what it takes to wait for a card that has nothing to do."""
-    link = ROOM.card.link_bytes_per_second
+    link = card.link_bytes_per_second
     found = {
         f"{name}_fraction": num_bytes / link / measured[f"to card, {name}, {num_bytes}"]
         for name in ("pinned", "pageable")
@@ -183,8 +183,8 @@ def fit_copies(measured: dict[str, float], num_bytes: int = 2**24) -> dict[str, 
 def text(table: dict[str, Any]) -> str:
     """The whole file."""
     lines = [
-        "# What kernels and PyTorch reach of a card's peak figures, as timing/efficiencies.py describes it; an",
-        "# operator that no kind lists is pointwise. Written by benchmarks/times/calibrate.py, but for the operators.",
+        "# What kernels and PyTorch reach of a card's peak figures, as timing/efficiencies.py describes it.",
+        "# Written by benchmarks/times/calibrate.py.",
         "",
         *(f'{name} = "{table[name]}"' for name in ("card", "torch", "date")),
         "",
@@ -201,31 +201,25 @@ def text(table: dict[str, Any]) -> str:
 def _entry(name: str, value: Any) -> list[str]:
     if isinstance(value, float):
         return [f"{name} = {value:.2g}"] if value else []
-    if isinstance(value, dict):
-        return [f"{name} = {{ {', '.join(f'{key} = {figure:.3g}' for key, figure in value.items() if figure)} }}"]
-    line = f"{name} = {json.dumps(value)}"
-    if len(line) <= _WIDTH:
-        return [line]
-    return [f"{name} = [", *(f"    {json.dumps(each)}," for each in value), "]"]
+    return [f"{name} = {{ {', '.join(f'{key} = {figure:.3g}' for key, figure in value.items() if figure)} }}"]
 
 
-def main() -> None:
-    """Write efficiencies.toml anew."""
-    measured = json.loads(MEASURED.read_text())
-    table = tomllib.loads(FILE.read_text())
-    operators = {kind: facts.get("operators", []) for kind, facts in table["kinds"].items()}
-    on_host = fit_kinds_on_host(measured["kernels"])
-    reaches = fit_reaches(measured["kernels"])
-    kinds: dict[str, Any] = {}
-    for kind, listed in operators.items():
-        figures = {name: asdict(reach) for name, reach in sorted(reaches[kind].items())}
-        kinds[kind] = {"operators": listed} | on_host.get(kind, {}) | figures
-    seconds = {f"{name}_seconds": value for name, value in fit_host(measured["host"], kinds).items()}
+def calibrate(name: str) -> None:
+    """Write the figures of the card called `name` anew."""
+    card, measured = find_card(name), json.loads((MEASURED / name / "micro.json").read_text())
+    on_host = fit_kinds_on_host(measured["kernels"], card)
+    reaches = fit_reaches(measured["kernels"], card)
+    kinds: dict[str, Any] = {
+        kind: on_host.get(kind, {}) | {name: asdict(reach) for name, reach in sorted(reaches[kind].items())}
+        for kind in tomllib.loads((FOLDER / "operators.toml").read_text())
+    }
+    seconds = {f"{name}_seconds": value for name, value in fit_host(measured["host"], kinds, card).items()}
     about = {name: measured["machine"][name] for name in ("card", "torch", "date")}
     host = seconds | fit_checkpoints() | {"policy_seconds": fit_policies(measured["host"])}
-    host |= fit_copies(measured["copies"])
-    FILE.write_text(text(about | {"host": host, "kinds": kinds}))
+    host |= fit_copies(measured["copies"], card)
+    (FOLDER / f"{name}.toml").write_text(text(about | {"host": host, "kinds": kinds}))
 
 
 if __name__ == "__main__":
-    main()
+    for each in sys.argv[1:] or MEASURED_ON:
+        calibrate(each)

@@ -32,6 +32,14 @@ class Block(nn.Module):
         return x + self.drop(self.down(F.gelu(self.up(self.norm2(x)))))
 
 
+class Convolution(nn.Sequential):
+    """One with its norm and activation."""
+
+    def __init__(self) -> None:
+        """Few channels."""
+        super().__init__(nn.Conv2d(16, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU())
+
+
 def _of_tokens(model: nn.Module) -> torch.Tensor:
     return model(torch.randn(2, 32, WIDTH, device="cuda")).square().mean()
 
@@ -57,10 +65,7 @@ def _norms() -> tuple[nn.Module, Callable]:
 
 
 def _convolutions() -> tuple[nn.Module, Callable]:
-    layers = [
-        nn.Sequential(nn.Conv2d(16, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU()) for _ in range(50)
-    ]
-    return nn.Sequential(*layers), lambda model: model(torch.randn(2, 16, 8, 8, device="cuda")).square().mean()
+    return nn.Sequential(*(Convolution() for _ in range(50))), lambda model: model(torch.randn(2, 16, 8, 8, device="cuda")).square().mean()
 
 
 def _views() -> tuple[nn.Module, Callable]:

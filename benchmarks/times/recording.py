@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.accuracy.captures import ROOM
 from benchmarks.accuracy.workloads import TORCH
 from benchmarks.times.cases import CASES
 from benchmarks.times.hosts import HOSTS, phases
+from peaksight.gpus import Card, room_on
 from peaksight.virtual_gpu.card import VirtualGpu
 from peaksight.virtual_gpu.device_rules import rules_for
 from peaksight.virtual_gpu.timing import roofline, stopwatch
@@ -57,7 +57,7 @@ class Recorder(stopwatch.Stopwatch):
         if cost.tf32_seconds is not None and stopwatch.allows_tf32(cost.kind):
             arithmetic = "tf32"
         work = work_of(func, args, kwargs, out)
-        self.operators.append(Operator(kind_of(func, args, kwargs, out).name, arithmetic, work))
+        self.operators.append(Operator(kind_of(func, args, kwargs, out), arithmetic, work))
         return cost
 
     def _launch_seconds(self) -> float:
@@ -80,17 +80,17 @@ class Recorder(stopwatch.Stopwatch):
 
 
 @contextmanager
-def _recording() -> Iterable[Recorder]:  # type: ignore[misc]
-    gpu = VirtualGpu(ROOM, rules_for(TORCH, ROOM.card), max_steps=10**6, max_failures=0)
-    gpu.stopwatch = Recorder(ROOM.card, gpu.devices, gpu.loop)
+def _recording(card: Card) -> Iterable[Recorder]:  # type: ignore[misc]
+    gpu = VirtualGpu(room_on(card), rules_for(TORCH, card), max_steps=10**6, max_failures=0)
+    gpu.stopwatch = Recorder(card, gpu.devices, gpu.loop)
     with gpu:
         yield gpu.stopwatch
 
 
-def operators_of_cases() -> dict[str, list[Operator]]:
+def operators_of_cases(card: Card) -> dict[str, list[Operator]]:
     """What each case of cases.py runs."""
     found = {}
-    with _recording() as recorder:
+    with _recording(card) as recorder:
         for name, prepare in CASES.items():
             run = prepare()
             recorder.operators = []
@@ -99,11 +99,11 @@ def operators_of_cases() -> dict[str, list[Operator]]:
     return found
 
 
-def phases_of_hosts() -> dict[str, dict[str, Phase]]:
+def phases_of_hosts(card: Card) -> dict[str, dict[str, Phase]]:
     """What each phase of each model of hosts.py does."""
     found: dict[str, dict[str, Phase]] = {}
     for host in HOSTS:
-        with _recording() as recorder:
+        with _recording(card) as recorder:
             steps = phases(*host)
             for _ in range(2):  # the first makes the optimizer's state
                 ran = {}

@@ -1,6 +1,5 @@
 """Activation checkpointing of named modules: their activations are computed again in the backward pass."""
 
-import copy
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator
@@ -20,6 +19,7 @@ from peaksight.overlays.patches import Patches
 _FLAG = "_checkpointed_by_plan"
 # What layers of transformers, of all its releases, call the cache of keys and values that they add to.
 _CACHES = {"past_key_values", "past_key_value", "layer_past"}
+_NO_PARTS = (torch.Tensor, int, str, torch.dtype, torch.device)
 
 
 def apply(patches: Patches, note: Callable[[], None], *, modules: Iterable[str], save: Iterable[str] = ()) -> None:
@@ -31,7 +31,8 @@ def apply(patches: Patches, note: Callable[[], None], *, modules: Iterable[str],
     contexts = partial(_contexts, policy=checkpoint_policies.policy_saving(save))
 
     def mark(module: nn.Module) -> None:
-        setattr(module, _FLAG, partial(checkpoint, use_reentrant=False, context_fn=partial(contexts, module)))
+        norms = [each for each in module.modules() if isinstance(each, _NormBase) and each.track_running_stats]
+        setattr(module, _FLAG, partial(checkpoint, use_reentrant=False, context_fn=partial(contexts, norms)))
         _checkpoint_class(patches, type(module))
         note()
 
@@ -47,47 +48,57 @@ def _checkpoint_class(patches: Patches, cls: type[nn.Module]) -> None:
     forward: Any = cls.forward
     if getattr(forward, "is_checkpointed", False):
         return
+    runs_twice = _with_own_cache(forward)
 
     @functools.wraps(forward)
     def checkpointed(module: Any, *args: Any, **kwargs: Any) -> Any:
         how = vars(module).get(_FLAG)
         if how is None or not torch.is_grad_enabled():
             return forward(module, *args, **kwargs)
-        return how(partial(_forward_with_own_cache, forward, module), *args, **kwargs)
+        return how(partial(runs_twice, module), *args, **kwargs)
 
     checkpointed.is_checkpointed = True  # type: ignore[attr-defined]
     patches.set(cls, "forward", checkpointed)
 
 
-def _forward_with_own_cache(forward: Callable[..., Any], module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+def _with_own_cache(forward: Callable[..., Any]) -> Callable[..., Any]:
     """`forward` with a copy of a cache of keys and values: to the script's own they would be added twice."""
-    bound = inspect.signature(forward).bind(module, *args, **kwargs)
-    for name in bound.arguments.keys() & _CACHES:
-        bound.arguments[name] = _copied(bound.arguments[name])
-    return forward(*bound.args, **bound.kwargs)
+    places = [place for place, name in enumerate(inspect.signature(forward).parameters) if name in _CACHES]
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        for name in _CACHES & kwargs.keys():
+            kwargs[name] = _copied(kwargs[name])
+        if any(place < len(args) for place in places):
+            args = tuple(_copied(arg) if place in places else arg for place, arg in enumerate(args))
+        return forward(*args, **kwargs)
+
+    return called
 
 
 def _copied(cache: Any) -> Any:
-    """A cache, or a part of one, with the same tensors; tuples of them cannot be added to."""
+    """A cache, or a part of one, with the same tensors; tuples of them cannot be added to.
+
+    A cache has a part for each layer, and each layer that is checkpointed copies it twice.
+    """
+    if cache is None or isinstance(cache, _NO_PARTS):
+        return cache
     if isinstance(cache, list):
         return [_copied(each) for each in cache]
     if isinstance(cache, dict):
         return dict(cache)
     if not hasattr(cache, "get_seq_length"):
         return cache
-    new = copy.copy(cache)
-    for name, value in vars(cache).items():
-        setattr(new, name, _copied(value))
+    new = object.__new__(type(cache))
+    vars(new).update((name, _copied(value)) for name, value in vars(cache).items())
     return new
 
 
 Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
 
 
-def _contexts(module: nn.Module, policy: Callable[[], Contexts]) -> Contexts:
-    """What is around the forward of `module` and around its recomputation."""
+def _contexts(norms: list[Any], policy: Callable[[], Contexts]) -> Contexts:
+    """What is around the forward of a module with these `norms` and around its recomputation."""
     forward, recomputation = policy()
-    norms = [each for each in module.modules() if isinstance(each, _NormBase) and each.track_running_stats]
     return forward, _both(_statistics_kept(norms), recomputation) if norms else recomputation
 
 

@@ -1,11 +1,15 @@
-"""What kernels and PyTorch reach of a card's peak figures, by kind of operator: `efficiencies.toml`."""
+"""What kernels and PyTorch reach of a card's peak figures, by kind of operator: a file for each card measured."""
 
 import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from math import log
 from typing import Any
 
+from peaksight.gpus import Card, find_card
+
+MEASURED_ON = ("h100-80gb", "h200")
 POINTWISE = "pointwise"
 # What the figures of an arithmetic are taken from where a kind was not measured in it, best first.
 _INSTEAD = {
@@ -65,7 +69,6 @@ class Kind:
     """
 
     name: str
-    operators: tuple[str, ...]
     reaches: dict[str, Reach]
     host_seconds: float = 0.0
     tensor_seconds: float = 0.0
@@ -79,7 +82,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Efficiencies:
-    """The whole file: `card`, `torch` and `date` say where it was measured."""
+    """A whole file: `card`, `torch` and `date` say where it was measured."""
 
     card: str
     torch: str
@@ -87,31 +90,49 @@ class Efficiencies:
     host: Host
     kinds: dict[str, Kind]
 
-    def kind_of(self, operator: str) -> Kind:
-        """The kind of `operator`, named without namespace and overload (`mm`)."""
-        listed = _names().get(operator)
-        begins = (kind for start, kind in _starts() if operator.startswith(start))
-        return self.kinds[listed or next(begins, POINTWISE)]
+
+@cache
+def efficiencies(card: Card) -> Efficiencies:
+    """Those that `card` is taken to reach, with the host beside it.
+
+    They are of the measured card that has as much bandwidth for each multiprocessor as `card`, or the nearest to that:
+    the more there is for one, the less of it a kernel reaches.
+    """
+    return measured_on(min(MEASURED_ON, key=lambda name: abs(log(_share(find_card(name)) / _share(card)))))
+
+
+def _share(card: Card) -> float:
+    return card.bandwidth_bytes_per_second / card.multi_processor_count
 
 
 @cache
-def efficiencies() -> Efficiencies:
-    """What the file says."""
-    table = tomllib.loads(files(__package__).joinpath("efficiencies.toml").read_text(encoding="utf-8"))
-    kinds = {name: _kind(name, facts) for name, facts in table.pop("kinds").items()}
+def measured_on(name: str) -> Efficiencies:
+    """What the file of the card called `name` says."""
+    table = _read(name)
+    kinds = {kind: _kind(kind, facts) for kind, facts in table.pop("kinds").items()}
     return Efficiencies(host=Host(**table.pop("host")), kinds=kinds, **table)
+
+
+def listed_kind(operator: str) -> str:
+    """The kind that lists `operator`, named without namespace and overload (`mm`)."""
+    begins = (kind for start, kind in _starts() if operator.startswith(start))
+    return _names().get(operator) or next(begins, POINTWISE)
 
 
 def _kind(name: str, facts: dict[str, Any]) -> Kind:
     reaches = {key: Reach(**value) for key, value in facts.items() if isinstance(value, dict)}
     plain = {key: value for key, value in facts.items() if not isinstance(value, dict)}
-    return Kind(**{**plain, "name": name, "operators": tuple(facts.get("operators", ())), "reaches": reaches})
+    return Kind(name=name, reaches=reaches, **plain)
+
+
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads(files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8"))
 
 
 @cache
 def _names() -> dict[str, str]:
     """The kind of each operator that is listed by its name."""
-    return {operator: kind.name for kind in efficiencies().kinds.values() for operator in kind.operators}
+    return {operator: kind for kind, operators in _read("operators").items() for operator in operators}
 
 
 @cache

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from peaksight.virtual_gpu.timing.efficiencies import POINTWISE, Kind, efficiencies
+from peaksight.virtual_gpu.timing.efficiencies import POINTWISE, listed_kind
 from peaksight.virtual_gpu.timing.work import argument_of, name_of, tensors_in
 
 # What the memory of a matrix has to be a multiple of, from row to row, for the fast kernels of cuBLAS.
@@ -17,12 +17,11 @@ _WIDE_HEAD = 128
 _MAX_CHANNEL_NUMEL = 2**15
 
 
-def kind_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Kind:
-    """The kind of `func(*args, **kwargs)`, which returned `out`."""
-    table = efficiencies()
-    listed = table.kind_of(name_of(func))
-    variant = _VARIANTS.get(listed.name)
-    return listed if variant is None else table.kinds[variant(listed.name, func, args, kwargs, out)]
+def kind_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> str:
+    """The name of the kind of `func(*args, **kwargs)`, which returned `out`."""
+    listed = listed_kind(name_of(func))
+    variant = _VARIANTS.get(listed)
+    return listed if variant is None else variant(listed, func, args, kwargs, out)
 
 
 def arithmetic_of(args: tuple[Any, ...], out: Any) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from peaksight.gpus import Card
-from peaksight.virtual_gpu.timing.efficiencies import Kind, Reach
+from peaksight.virtual_gpu.timing.efficiencies import Kind, Reach, efficiencies
 from peaksight.virtual_gpu.timing.kinds import arithmetic_of, kind_of
 from peaksight.virtual_gpu.timing.work import Work, work_of
 
@@ -29,7 +29,8 @@ class Cost:
 def cost_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, card: Card) -> Cost:
     """What `func(*args, **kwargs)`, which returned `out`, costs on `card`."""
     work = work_of(func, args, kwargs, out)
-    kind, arithmetic = kind_of(func, args, kwargs, out), arithmetic_of(args, out)
+    kind = efficiencies(card).kinds[kind_of(func, args, kwargs, out)]
+    arithmetic = arithmetic_of(args, out)
     seconds = seconds_of(work, kind, arithmetic, card)
     with_tf32 = seconds_of(work, kind, "tf32", card) if arithmetic == "fp32" and work.flops else None
     host_seconds = (

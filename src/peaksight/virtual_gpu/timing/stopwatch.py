@@ -47,7 +47,7 @@ class Stopwatch:
         self.clocks = Clocks()
         self.steps: list[list[StepWork]] = [[] for _ in devices.ledgers]
         self._card, self._devices, self._loop = card, devices, loop
-        self._host = efficiencies().host
+        self._host = efficiencies(card).host
         self._costs: dict[Any, tuple[Any, Cost]] = {}
         self._counted = [_Counted() for _ in devices.ledgers]
         self._step_began = 0.0
