@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from peaksight.gpus import find_card
-from peaksight.virtual_gpu.timing.efficiencies import Kind, Reach, efficiencies
+from peaksight.virtual_gpu.timing.efficiencies import MEASURED_ON, Kind, Reach, _read, efficiencies, measured_on
 from peaksight.virtual_gpu.timing.kinds import _VARIANTS, arithmetic_of, kind_of
 from peaksight.virtual_gpu.timing.roofline import cost_of, seconds_of
 from peaksight.virtual_gpu.timing.work import Work
@@ -19,7 +19,7 @@ def meta(*shape, dtype=torch.float32):
 
 
 def kind(func, *args, **kwargs):
-    return kind_of(func, args, kwargs, func(*args, **kwargs)).name
+    return kind_of(func, args, kwargs, func(*args, **kwargs))
 
 
 def convolution(images, weight, groups=1):
@@ -63,9 +63,11 @@ def test_arithmetic():
     assert arithmetic_of((indices,), None) == "fp32"
 
 
-def test_every_kind_reaches_something_in_every_arithmetic():
+@pytest.mark.parametrize("name", MEASURED_ON)
+def test_every_kind_reaches_something_in_every_arithmetic(name):
     """Its own figure, or the nearest."""
-    for each in efficiencies().kinds.values():
+    assert set(measured_on(name).kinds) == set(_read("operators"))
+    for each in measured_on(name).kinds.values():
         for arithmetic in ARITHMETICS:
             reach = each.reach(arithmetic)
             assert reach.seconds > 0 < reach.bandwidth <= 1
@@ -75,15 +77,21 @@ def test_every_kind_reaches_something_in_every_arithmetic():
 
 def test_every_variant_is_a_kind():
     """Those that are told by their arguments."""
-    assert set(_VARIANTS) <= set(efficiencies().kinds)
+    assert set(_VARIANTS) <= set(_read("operators"))
+
+
+def test_other_cards_reach_what_the_most_alike_does():
+    """By the bandwidth that each multiprocessor has."""
+    reached = {name: efficiencies(find_card(name)).card for name in ("h100-80gb", "h200", "h200-nvl", "b200", "t4")}
+
+    assert reached["h100-80gb"] == reached["t4"] == "NVIDIA H100 80GB HBM3"
+    assert reached["h200"] == reached["h200-nvl"] == reached["b200"] == "NVIDIA H200"
 
 
 def test_roofline():
     """A constant for each kernel, and the longer of computing and moving."""
     card = find_card("h100-80gb")
-    half = Kind(
-        name="", operators=(), reaches={"fp32": Reach(seconds=1.0, bandwidth=0.5, bandwidth_in_l2=1.0, flops=0.5)}
-    )
+    half = Kind(name="", reaches={"fp32": Reach(seconds=1.0, bandwidth=0.5, bandwidth_in_l2=1.0, flops=0.5)})
     bandwidth, flop_per_second = card.bandwidth_bytes_per_second, int(card.fp32_flop_per_second)
 
     assert seconds_of(Work(0, 0, 3), half, "fp32", card) == 3.0

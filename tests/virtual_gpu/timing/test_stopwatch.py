@@ -70,7 +70,7 @@ def test_recomputing_counts():
 def test_recomputing_takes_the_host_time():
     """Also where the kernels are small: for each of three regions, and for each tensor that is saved inside."""
     small = {"width": 8, "batch": 8, "depth": 8}
-    host = efficiencies().host
+    host = efficiencies(h100().room.card).host
     extra = last(h100(), forward=recomputing, **small).seconds - last(h100(), **small).seconds
 
     assert extra > 3 * host.region_seconds + 3 * host.hook_seconds
@@ -134,7 +134,7 @@ def test_copies_take_the_links_time(virtual_gpu):
         times.append((clocks.host - host, clocks.now - card))
     (pageable_host, pageable), (pinned_host, pinned), (ahead_host, ahead) = times
 
-    fraction = efficiencies().host.pinned_fraction
+    fraction = efficiencies(virtual_gpu.room.card).host.pinned_fraction
     assert pinned >= num_bytes / (fraction * virtual_gpu.room.card.link_bytes_per_second)
     assert pageable > pinned
     assert pageable_host == pytest.approx(pageable)

@@ -1,4 +1,4 @@
-"""What kernels and PyTorch reach of a card's peak figures, by kind of operator: a file for each card measured."""
+"""What kernels reach of a card's peak figures, by kind of operator: a file for each card measured, one for hosts."""
 
 import tomllib
 from dataclasses import dataclass
@@ -82,7 +82,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Efficiencies:
-    """A whole file: `card`, `torch` and `date` say where it was measured."""
+    """The file of a card with that of hosts: `card`, `torch` and `date` say where it was measured."""
 
     card: str
     torch: str
@@ -93,7 +93,7 @@ class Efficiencies:
 
 @cache
 def efficiencies(card: Card) -> Efficiencies:
-    """Those that `card` is taken to reach, with the host beside it.
+    """Those that `card` is taken to reach.
 
     They are of the measured card that has as much bandwidth for each multiprocessor as `card`, or the nearest to that:
     the more there is for one, the less of it a kernel reaches.
@@ -107,10 +107,10 @@ def _share(card: Card) -> float:
 
 @cache
 def measured_on(name: str) -> Efficiencies:
-    """What the file of the card called `name` says."""
-    table = _read(name)
-    kinds = {kind: _kind(kind, facts) for kind, facts in table.pop("kinds").items()}
-    return Efficiencies(host=Host(**table.pop("host")), kinds=kinds, **table)
+    """What the file of the card called `name` says, and that of the hosts."""
+    table, hosts = _read(name), _read("host")
+    kinds = {kind: _kind(kind, facts, hosts["kinds"].get(kind, {})) for kind, facts in table.pop("kinds").items()}
+    return Efficiencies(host=Host(**hosts["host"]), kinds=kinds, **table)
 
 
 def listed_kind(operator: str) -> str:
@@ -119,10 +119,8 @@ def listed_kind(operator: str) -> str:
     return _names().get(operator) or next(begins, POINTWISE)
 
 
-def _kind(name: str, facts: dict[str, Any]) -> Kind:
-    reaches = {key: Reach(**value) for key, value in facts.items() if isinstance(value, dict)}
-    plain = {key: value for key, value in facts.items() if not isinstance(value, dict)}
-    return Kind(name=name, reaches=reaches, **plain)
+def _kind(name: str, facts: dict[str, Any], on_host: dict[str, float]) -> Kind:
+    return Kind(name=name, reaches={key: Reach(**value) for key, value in facts.items()}, **on_host)
 
 
 def _read(name: str) -> dict[str, Any]:

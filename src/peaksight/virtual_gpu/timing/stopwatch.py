@@ -62,7 +62,7 @@ class Stopwatch:
         """
         if not self._has_begun() or func in _UNSEEN:
             return
-        if not launches(func):
+        if not launches(func) or _is_empty(out):
             self.clocks.host += self._host.view_seconds
         elif func in _COPIES and (copied := self._copied_over_link(func, args, kwargs, out)):
             self._transfer(*copied)
@@ -177,6 +177,11 @@ class Stopwatch:
         self.clocks.launch(stream, host.plain_seconds + (0.0 if is_pinned else seconds), seconds if is_pinned else 0.0)
         if waits:
             self.synchronized(self.clocks.of(stream))
+
+
+def _is_empty(out: Any) -> bool:
+    """Whether nothing is computed: no kernel is launched then, and no copy waits for the card."""
+    return isinstance(out, torch.Tensor) and not out.numel()
 
 
 def _card_of(tensor: torch.Tensor) -> int | None:
