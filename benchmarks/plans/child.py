@@ -121,12 +121,13 @@ def run(argv: list[str], limit_bytes: int, changes: list[dict[str, Any]]) -> dic
     script, *arguments = argv
     sys.argv = [script, *arguments, *([] if script == "hf_trainer.py" else ["--steps", str(NUM_STEPS)])]
     sys.path.insert(0, str(SCRIPTS))
-    error, steps = "", Steps()
+    error = ""
     with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), Patches() as patches:
         applied = apply_changes([Change(**change) for change in changes], patches)
         if limit_bytes:
             total = torch.cuda.get_device_properties(0).total_memory
             torch.cuda.set_per_process_memory_fraction(limit_bytes / total)
+        steps = Steps()
         try:
             runpy.run_path(str(SCRIPTS / script), run_name="__main__")
         except torch.OutOfMemoryError as oom:

@@ -1,18 +1,18 @@
-"""`python -m benchmarks.times.calibrate [CARD...]`: fits the figures of a card to its microbenchmarks, and only to those.
+"""`python -m benchmarks.times.calibrate`: fits the figures of cards and of their hosts to microbenchmarks alone.
 
 The virtual card says which operators a microbenchmark is of. For each kind and arithmetic the figures are those with
-the smallest squared error of the logarithm of time.
+the smallest squared error of the logarithm of time. The hosts are virtual machines of one kind, and still one was half
+as fast again as another: what is fitted is a host of their mean speed.
 """
 
 import json
-import sys
 import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from math import exp, log
 from pathlib import Path
-from statistics import median
+from statistics import geometric_mean, mean, median
 from typing import Any
 
 from benchmarks.times.policies import FILE as POLICIES
@@ -27,6 +27,8 @@ MEASURED = Path(__file__).with_name("measured")
 CHECKPOINTS = MEASURED / "checkpoints.json"
 FOLDER = Path(efficiencies.__file__).parent
 HOST = ("recording", "backward", "plain", "view", "module", "pass", "optimizer", "parameter")
+# The cases of checkpoints.py that are a model of hosts.py.
+COMMON = {"block": "blocks", "opt": "opt", "phi": "phi"}
 # Nothing but one operator over and over stays in the caches of the processor, as no training does.
 HOT = ("activations", "norms")
 _STEP, _SMALLEST_STEP = 0.5, 1e-3
@@ -82,13 +84,31 @@ def fit_reaches(measured: dict[str, Any], card: Card) -> dict[str, dict[str, Rea
     return fitted
 
 
-def fit_host(measured: dict[str, Any], table: dict[str, Any], card: Card) -> dict[str, float]:
+def fit_speeds(hosts: dict[str, Any], cases: dict[str, Any]) -> dict[str, float]:
+    """How much longer the host took in each session than one of their mean speed: of the cards, and `checkpoints`."""
+    first = hosts[MEASURED_ON[0]]
+    ratios = {
+        name: [phases[phase] / first[host][phase] for host, phases in each.items() for phase in phases]
+        for name, each in hosts.items()
+    }
+    ratios["checkpoints"] = [
+        seconds / first[f"{model} foreach {amp}"][phase]
+        for case, model in COMMON.items()
+        for amp in (False, True)
+        for phase, seconds in zip(("forward", "backward"), cases[f"{case} {amp}"]["plain"], strict=True)
+    ]
+    slower = {name: geometric_mean(each) for name, each in ratios.items()}
+    return {name: each / geometric_mean(slower.values()) for name, each in slower.items()}
+
+
+def fit_host(hosts: dict[str, Any], speeds: dict[str, float], table: dict[str, Any]) -> dict[str, float]:
     """The seconds of `HOST`, from the phases of small models, whose kinds of operators take what `table` says."""
-    found = phases_of_hosts(card)
+    ran = phases_of_hosts(find_card(MEASURED_ON[0]))
     rows = [
-        (phase.counts, _beside(phase.operators, table), measured[host][name])
-        for host, ran in found.items()
-        for name, phase in ran.items()
+        (phase.counts, _beside(phase.operators, table), each[host][name] / speeds[session])
+        for session, each in hosts.items()
+        for host, phases in ran.items()
+        for name, phase in phases.items()
         if phase.operators and not host.startswith(HOT)
     ]
 
@@ -156,14 +176,14 @@ def fit_policies(host: dict[str, Any]) -> float:
     return slower * found["policy_seconds"] / found["num_asked"]
 
 
-def fit_checkpoints() -> dict[str, float]:
-    """What the host takes for each checkpoint, and for each tensor that it saves."""
-    found = json.loads(CHECKPOINTS.read_text())["regions"].values()
+def fit_checkpoints(cases: dict[str, Any], speed: float) -> dict[str, float]:
+    """What the host takes for each checkpoint, and for each tensor that it saves, in the forward and again."""
 
     def error(place: Sequence[float]) -> float:
         region, hook = map(exp, place)
         return sum(
-            log((each["regions"] * region + each["saved"] * hook) / each["extra_seconds"]) ** 2 for each in found
+            log((each["begun"] * region + each["taken"] * hook) / 2 / (each["extra_seconds"] / speed)) ** 2
+            for each in cases.values()
         )
 
     names = ("region_seconds", "hook_seconds")
@@ -180,21 +200,14 @@ def fit_copies(measured: dict[str, float], card: Card, num_bytes: int = 2**24) -
     return {"synchronize_seconds": measured["item"], **found}
 
 
-def text(table: dict[str, Any]) -> str:
-    """The whole file."""
-    lines = [
-        "# What kernels and PyTorch reach of a card's peak figures, as timing/efficiencies.py describes it.",
-        "# Written by benchmarks/times/calibrate.py.",
-        "",
-        *(f'{name} = "{table[name]}"' for name in ("card", "torch", "date")),
-        "",
-        "[host]",
-        *(f"{name} = {seconds:.3g}" for name, seconds in table["host"].items()),
-    ]
+def _text(table: dict[str, Any]) -> str:
+    lines = ["# As timing/efficiencies.py describes it; written by benchmarks/times/calibrate.py.", ""]
+    lines += [f"{name} = {json.dumps(value)}" for name, value in table.items() if not isinstance(value, dict)]
+    if "host" in table:
+        lines += ["", "[host]", *(f"{name} = {seconds:.3g}" for name, seconds in table["host"].items())]
     for kind, facts in table["kinds"].items():
-        lines += ["", f"[kinds.{kind}]"]
-        for name, value in facts.items():
-            lines += _entry(name, value)
+        entries = [line for name, value in facts.items() for line in _entry(name, value)]
+        lines += ["", f"[kinds.{kind}]", *entries] if entries else []
     return "\n".join(lines) + "\n"
 
 
@@ -204,22 +217,55 @@ def _entry(name: str, value: Any) -> list[str]:
     return [f"{name} = {{ {', '.join(f'{key} = {figure:.3g}' for key, figure in value.items() if figure)} }}"]
 
 
-def calibrate(name: str) -> None:
-    """Write the figures of the card called `name` anew."""
-    card, measured = find_card(name), json.loads((MEASURED / name / "micro.json").read_text())
-    on_host = fit_kinds_on_host(measured["kernels"], card)
-    reaches = fit_reaches(measured["kernels"], card)
-    kinds: dict[str, Any] = {
-        kind: on_host.get(kind, {}) | {name: asdict(reach) for name, reach in sorted(reaches[kind].items())}
-        for kind in tomllib.loads((FOLDER / "operators.toml").read_text())
+def _write(name: str, table: dict[str, Any]) -> None:
+    (FOLDER / f"{name}.toml").write_text(_text(table))
+
+
+def _kinds() -> dict[str, list[str]]:
+    return tomllib.loads((FOLDER / "operators.toml").read_text())
+
+
+def _means(tables: Sequence[dict[str, float]]) -> dict[str, float]:
+    return {name: mean(table[name] for table in tables) for name in tables[0]}
+
+
+def calibrate_host(measured: dict[str, Any]) -> None:
+    """Write the figures of the host."""
+    cases = json.loads(CHECKPOINTS.read_text())["cases"]
+    hosts = {name: each["host"] for name, each in measured.items()}
+    speeds = fit_speeds(hosts, cases)
+    of_kinds = {name: fit_kinds_on_host(each["kernels"], find_card(name)) for name, each in measured.items()}
+    kinds = {
+        kind: {what: mean(each[kind][what] / speeds[name] for name, each in of_kinds.items()) for what in facts}
+        for kind, facts in of_kinds[MEASURED_ON[0]].items()
+        if kind in _kinds()
     }
-    seconds = {f"{name}_seconds": value for name, value in fit_host(measured["host"], kinds, card).items()}
-    about = {name: measured["machine"][name] for name in ("card", "torch", "date")}
-    host = seconds | fit_checkpoints() | {"policy_seconds": fit_policies(measured["host"])}
-    host |= fit_copies(measured["copies"], card)
-    (FOLDER / f"{name}.toml").write_text(text(about | {"host": host, "kinds": kinds}))
+    host = {f"{name}_seconds": value for name, value in fit_host(hosts, speeds, defaultdict(dict, kinds)).items()}
+    host |= fit_checkpoints(cases, speeds["checkpoints"])
+    host["policy_seconds"] = mean(fit_policies(each) / speeds[name] for name, each in hosts.items())
+    host |= _means([fit_copies(each["copies"], find_card(name)) for name, each in measured.items()])
+    beside = [f"{each['machine']['card']}, {each['machine']['date']}" for each in measured.values()]
+    torch = measured[MEASURED_ON[0]]["machine"]["torch"]
+    print(speeds)
+    _write("host", {"torch": torch, "beside": beside, "host": host, "kinds": kinds})
+
+
+def calibrate_card(name: str, measured: dict[str, Any]) -> None:
+    """Write the figures of the card called `name`."""
+    reaches = fit_reaches(measured["kernels"], find_card(name))
+    kinds = {
+        kind: {arithmetic: asdict(reach) for arithmetic, reach in sorted(reaches[kind].items())} for kind in _kinds()
+    }
+    _write(name, {each: measured["machine"][each] for each in ("card", "torch", "date")} | {"kinds": kinds})
+
+
+def main() -> None:
+    """Write all files."""
+    measured = {name: json.loads((MEASURED / name / "micro.json").read_text()) for name in MEASURED_ON}
+    calibrate_host(measured)
+    for name, each in measured.items():
+        calibrate_card(name, each)
 
 
 if __name__ == "__main__":
-    for each in sys.argv[1:] or MEASURED_ON:
-        calibrate(each)
+    main()

@@ -65,7 +65,9 @@ def _norms() -> tuple[nn.Module, Callable]:
 
 
 def _convolutions() -> tuple[nn.Module, Callable]:
-    return nn.Sequential(*(Convolution() for _ in range(50))), lambda model: model(torch.randn(2, 16, 8, 8, device="cuda")).square().mean()
+    return nn.Sequential(
+        *(Convolution() for _ in range(50))
+    ), lambda model: model(torch.randn(2, 16, 8, 8, device="cuda")).square().mean()
 
 
 def _views() -> tuple[nn.Module, Callable]:
