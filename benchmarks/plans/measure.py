@@ -52,7 +52,7 @@ def in_child(call: Any, *args: Any) -> dict[str, Any]:
     with ProcessPoolExecutor(1, mp_context=context) as process:
         try:
             return process.submit(call, *args).result(timeout=RUN_SECONDS)
-        except Exception as error:  # noqa: BLE001 - whatever a script raises is a result
+        except Exception as error:  # whatever a script raises is a result
             for each in multiprocessing.active_children():
                 each.kill()
             return {"error": f"{type(error).__name__}: {error}"[-500:]}

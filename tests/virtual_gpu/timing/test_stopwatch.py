@@ -181,3 +181,13 @@ def test_a_stream_waits_for_another(virtual_gpu):
 
     assert clocks.host >= clocks.of((0, side.stream_id)) > clocks.of((0, 0)) - clocks.host
     assert event.seconds > 1e-3
+
+
+def test_no_elements_take_no_kernel_and_no_wait(virtual_gpu):
+    """An empty tensor that is made on the host for the card, as a cache of keys and values begins with one."""
+    nn.Linear(4096, 4096, device="cuda")(torch.ones(4096, 4096, device="cuda"))
+    clocks = virtual_gpu.stopwatch.clocks
+    ahead = clocks.now - clocks.host
+    torch.tensor([], device="cuda").sin()
+
+    assert 0 < ahead - (clocks.now - clocks.host) < 5e-5
