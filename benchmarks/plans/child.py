@@ -13,7 +13,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
-NUM_STEPS = 12
+NUM_STEPS = 10
 NUM_WARM_UP = 4
 _NUM_NUMBERS = 2**20
 

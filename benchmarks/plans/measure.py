@@ -1,8 +1,9 @@
 """On a machine with a GPU: `python -m benchmarks.plans.measure FILE [PAIR...] [--seconds N]` runs what was predicted.
 
 Of each pair: the script as it is below the limit, which has to fail, and without it; the first plan below the limit;
-and the expert's tries without it. Each in a process of its own, and one at a time: a second would take the host from
-the one that is measured.
+and without it that of the expert's tries that is predicted to be the fastest of those that stay below, with those that
+are predicted to be nearly as fast. Each in a process of its own, and one at a
+time: a second would take the host from the one that is measured.
 """
 
 import argparse
@@ -24,24 +25,27 @@ PRELOADED = ["benchmarks.plans.preload"]
 
 
 def main() -> None:
-    """Measure until the time is over."""
+    """Measure until the time is over: the plans of all pairs first, then the tries."""
     parser = argparse.ArgumentParser()
     parser.add_argument("file", type=Path)
     parser.add_argument("pairs", nargs="*", help="All that were predicted by default.")
     parser.add_argument("--seconds", type=float, default=500, help="Start no other run then.")
+    parser.add_argument(
+        "--without", metavar="RUN", action="append", default=[], help="Of each pair leave this run out."
+    )
     options = parser.parse_args()
-    started, found = time.perf_counter(), {}
+    started = time.perf_counter()
     predicted = json.loads(PREDICTED.read_text())
+    pairs = [pair for pair in all_pairs() if pair.name in (options.pairs or predicted)]
+    wanted = [(pair, name, run) for pair in pairs for name, run in runs(pair, predicted[pair.name]).items()]
+    found: dict[str, dict[str, Any]] = {pair.name: {} for pair in pairs}
     about = in_child(machine)
-    for pair in all_pairs():
-        if pair.name not in (options.pairs or predicted):
-            continue
-        found[pair.name] = of_pair = {}
-        for name, run in runs(pair, predicted[pair.name]).items():
-            if time.perf_counter() - started < options.seconds:
-                of_pair[name] = in_child(child.run, *run)
-        options.file.write_text(json.dumps({"machine": about, "pairs": found}, indent=1) + "\n")
-        print(pair.name, round(time.perf_counter() - started), flush=True)
+    for pair, name, run in sorted(wanted, key=lambda each: each[1] in each[0].tries):
+        if name not in options.without and time.perf_counter() - started < options.seconds:
+            found[pair.name][name] = result = in_child(child.run, *run)
+            options.file.write_text(json.dumps({"machine": about, "pairs": found}, indent=1) + "\n")
+            took = round(time.perf_counter() - started)
+            print(took, pair.name, name, result.get("seconds"), result.get("error", ""), flush=True)
 
 
 def in_child(call: Any, *args: Any) -> dict[str, Any]:
@@ -74,7 +78,15 @@ def runs(pair: Pair, predicted: dict[str, Any]) -> dict[str, tuple[list[str], in
         "original": (pair.argv, 0, []),
         "plan, limited": (planned, pair.limit_bytes, plan["changes"]),
     }
-    return found | {name: ([*pair.argv, *words], 0, []) for name, words in pair.tries.items()}
+    return found | {name: ([*pair.argv, *pair.tries[name]], 0, []) for name in _best_tries(pair, predicted["tries"])}
+
+
+def _best_tries(pair: Pair, predicted: dict[str, Any]) -> list[str]:
+    """Those below the limit that may be the fastest, since that is right to within 15 %."""
+    seconds = {
+        name: predicted[name]["seconds"] for name in pair.tries if predicted[name]["reserved"] <= pair.limit_bytes
+    }
+    return [name for name in seconds if seconds[name] <= 1.15 * min(seconds.values())]
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
 """`python -m benchmarks.plans.predict [NAME...]`: what `fix` finds for each pair, into predicted.json.
 
 Plans may be of the class noise, as an expert's tries are: other micro-batches draw other masks. The seconds that each
-search took are those of the machine that it ran on.
+search took are those of the machine that it ran on. With `--figures` the plans stay, and their figures are made anew.
 """
 
+import argparse
 import json
 import subprocess
 import sys
 from datetime import date
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from benchmarks.plans.pairs import PREDICTED, SCRIPTS, Pair, all_pairs
@@ -16,17 +18,22 @@ from peaksight.gpus import find_card, room_on
 CARD = "h200"
 
 
-def main(names: list[str]) -> None:
+def main() -> None:
     """Predict the named pairs, or all, and keep what the file has of others."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.plans.predict", description=__doc__)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--figures", action="store_true", help="of the plans that the file has")
+    options = parser.parse_args()
     found: dict[str, Any] = json.loads(PREDICTED.read_text()) if PREDICTED.exists() else {}
     for pair in all_pairs():
-        if not names or pair.name in names:
-            found[pair.name] = predict(pair) | {"date": str(date.today())}
+        if pair.name in (options.names or [each.name for each in all_pairs()]):
+            known = found.get(pair.name, {})
+            found[pair.name] = known | figures(pair, known) if options.figures else search(pair)
             PREDICTED.write_text(json.dumps(found, indent=1) + "\n")
             print(pair.name, found[pair.name].get("title"), found[pair.name].get("searched_seconds"), flush=True)
 
 
-def predict(pair: Pair) -> dict[str, Any]:
+def search(pair: Pair) -> dict[str, Any]:
     """The first plan, and what an expert's tries come to, all simulated."""
     report = _fix(pair)
     best = report["best"] or report["smallest"]
@@ -39,8 +46,30 @@ def predict(pair: Pair) -> dict[str, Any]:
         "predicted": _figures(best["outcome"]),
         "plans": len(report["tried"]),
         "searched_seconds": round(report["seconds"], 1),
-        "tries": {name: _run([*pair.argv, *words]) for name, words in pair.tries.items()},
+        "tries": _tries(pair),
+        "searched": str(date.today()),
+        "date": str(date.today()),
     }
+
+
+def figures(pair: Pair, known: dict[str, Any]) -> dict[str, Any]:
+    """The figures of the script as it is, of the plan in `known`, and of the tries."""
+    with NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(known["plan"], file)
+        file.flush()
+        planned = [pair.argv[0], *(known["plan"]["arguments"] or pair.argv[1:])]
+        predicted = _run(planned, "--plan", file.name)
+    return {
+        "original": _run(pair.argv),
+        "predicted": predicted,
+        "tries": _tries(pair),
+        "searched": known.get("searched", known["date"]),
+        "date": str(date.today()),
+    }
+
+
+def _tries(pair: Pair) -> dict[str, Any]:
+    return {name: _run([*pair.argv, *words]) for name, words in pair.tries.items()}
 
 
 def _fix(pair: Pair) -> dict[str, Any]:
@@ -50,8 +79,8 @@ def _fix(pair: Pair) -> dict[str, Any]:
     return json.loads(_peaksight("fix", *options, *pair.argv))
 
 
-def _run(argv: list[str]) -> dict[str, Any]:
-    report = json.loads(_peaksight("run", "--gpu", CARD, "--json", "-", *argv))
+def _run(argv: list[str], *options: str) -> dict[str, Any]:
+    report = json.loads(_peaksight("run", "--gpu", CARD, "--json", "-", *options, *argv))
     seconds = [step["predicted_seconds"] for step in report["steps"] if step.get("predicted_seconds")]
     peak = report["peak"]
     return {
@@ -75,4 +104,4 @@ def _peaksight(*words: str) -> bytes:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
