@@ -1,19 +1,26 @@
 """`python -m benchmarks.plans.predict [NAME...]`: what `fix` finds for each pair, into predicted.json.
 
 Plans may be of the class noise, as an expert's tries are: other micro-batches draw other masks. The seconds that each
-search took are those of the machine that it ran on. With `--figures` the plans stay, and their figures are made anew.
+search took are those of the machine that it ran on. With `--figures` the plans stay: what they and
+the scripts as they are come to is simulated anew.
 """
 
 import argparse
 import json
+import os
 import subprocess
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import redirect_stdout
 from datetime import date
-from tempfile import NamedTemporaryFile
+from multiprocessing import get_context
 from typing import Any
 
 from benchmarks.plans.pairs import PREDICTED, SCRIPTS, Pair, all_pairs
 from peaksight.gpus import find_card, room_on
+from peaksight.records.plan import Change
+from peaksight.records.script import ScriptCommand
+from peaksight.virtual_gpu import simulate
 
 CARD = "h200"
 
@@ -53,18 +60,29 @@ def search(pair: Pair) -> dict[str, Any]:
 
 
 def figures(pair: Pair, known: dict[str, Any]) -> dict[str, Any]:
-    """The figures of the script as it is, of the plan in `known`, and of the tries."""
-    with NamedTemporaryFile("w", suffix=".json") as file:
-        json.dump(known["plan"], file)
-        file.flush()
-        planned = [pair.argv[0], *(known["plan"]["arguments"] or pair.argv[1:])]
-        predicted = _run(planned, "--plan", file.name)
+    """Those of the script as it is and of the plan in `known`."""
+    plan = known["plan"]
+    planned = [pair.argv[0], *(pair.argv[1:] if plan["arguments"] is None else plan["arguments"])]
+    runs = {"original": (pair.argv, []), "predicted": (planned, plan["changes"])}
+    with ProcessPoolExecutor(len(runs), mp_context=get_context("forkserver")) as pool:
+        found = {name: pool.submit(_simulated, *run) for name, run in runs.items()}
+        return {
+            **{name: each.result() for name, each in found.items()},
+            "searched": known.get("searched", known["date"]),
+            "date": str(date.today()),
+        }
+
+
+def _simulated(argv: list[str], changes: list[dict[str, Any]]) -> dict[str, Any]:
+    os.chdir(SCRIPTS)
+    sys.path.insert(0, str(SCRIPTS))
+    command, room = ScriptCommand(target=argv[0], args=tuple(argv[1:])), room_on(find_card(CARD))
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
+        run = simulate(command, room, changes=[Change(**change) for change in changes])[0]
     return {
-        "original": _run(pair.argv),
-        "predicted": predicted,
-        "tries": _tries(pair),
-        "searched": known.get("searched", known["date"]),
-        "date": str(date.today()),
+        "allocated": run.peak_allocated_bytes,
+        "reserved": run.peak_reserved_bytes,
+        "seconds": min(work.seconds for work in run.work[1:] or run.work),
     }
 
 
@@ -79,8 +97,8 @@ def _fix(pair: Pair) -> dict[str, Any]:
     return json.loads(_peaksight("fix", *options, *pair.argv))
 
 
-def _run(argv: list[str], *options: str) -> dict[str, Any]:
-    report = json.loads(_peaksight("run", "--gpu", CARD, "--json", "-", *options, *argv))
+def _run(argv: list[str]) -> dict[str, Any]:
+    report = json.loads(_peaksight("run", "--gpu", CARD, "--json", "-", *argv))
     seconds = [step["predicted_seconds"] for step in report["steps"] if step.get("predicted_seconds")]
     peak = report["peak"]
     return {
