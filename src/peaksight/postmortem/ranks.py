@@ -11,9 +11,8 @@ _PREFIX = re.compile(
     r"|[Rr]ank[ :=](\d{1,6})[:\]] |\(\w{1,40} rank=(\d{1,6})\)|\[(\d{1,6})\]:) ?"
 )
 # Ray's workers are told apart by their process, which is no rank.
-_PROCESS = re.compile(r"^\(\w{1,40} pid=(\d{1,12})(?:, ip=[\d.]{1,20})?\)(?:\x1b\[0m)? ?")
+_PROCESS = re.compile(r"^\(\w{1,40} pid=(\d{1,12})(?:, ip=[\d.]{1,20})?\) ?")
 _BARE = re.compile(r"^(\d{1,4}): ?")
-_COLOURS = re.compile(r"\x1b\[[\d;]{0,12}[A-Za-z]")
 
 
 @dataclass(slots=True)
@@ -32,7 +31,7 @@ class RankText:
 
 def split_ranks(text: str, first_line: int) -> list[RankText]:
     """The texts of all ranks in `text`; lines without a prefix are those of rank None."""
-    lines = _COLOURS.sub("", text).split("\n")
+    lines = text.split("\n")
     bare = _counts_ranks(lines)
     ranks: dict[tuple[int | None, str], RankText] = {}
     for number, line in enumerate(lines, start=first_line):

@@ -16,7 +16,8 @@ _FRAMES = (
     re.compile(r"^[\u2502|]\s(?P<path>\S[^\n\u2502]{0,300}\.py):(?P<line>\d{1,7}) in (?P<function>[\w<>]{1,80})", re.M),
     re.compile(
         r"^\[?(?P<path>[^\s\]]{1,300}\.py"
-        r"|<ipython-input-\S{1,60}>)(?:\]\(\S{1,80}\))? in (?P<function>[\w<>]{1,80})\([^\n]{0,200}\n"
+        r"|<ipython-input-\S{1,60}>)(?:\]\(\S{1,80}\))? in "
+        r"(?P<function>[\w<>]{1,80}|<cell line: \d{1,7}>)\([^\n]{0,200}\n"
         r"(?:[^\n]{0,200}\n){0,4}?-{1,6}>\s?(?P<line>\d{1,7})(?P<code>[^\n]{0,300})",
         re.M,
     ),

@@ -1,5 +1,6 @@
 """Reads a log of any size in one pass and keeps the places that matter: windows around messages about memory."""
 
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ NUM_WARNING_WINDOWS = 6
 MAX_LOOKS = 64
 _LOOK_BEFORE = 200
 _LOOK_AFTER = 400
+_COLOURS = re.compile(r"(?:\x1b|\\u001b|\\x1b|\\033)\[[\d;]{0,12}[A-Za-z]")
+_QUOTED = re.compile(r"^ {0,3}(?:>(?: |(?=[>\n])))+", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +96,11 @@ def read_windows(stream: BinaryIO) -> Windows:
 
 
 def decode(text: bytes) -> str:
-    """Text of any encoding near enough to ASCII; what is not UTF-8 becomes a replacement character."""
-    return text.decode("utf-8", errors="replace")
+    """Text of any encoding near enough to ASCII; what is not UTF-8 becomes a replacement character.
+
+    Colours are left out, also those that JSON escapes, and the marks of quoted lines, as mails and issues have them.
+    """
+    return _QUOTED.sub("", _COLOURS.sub("", text.decode("utf-8", errors="replace")))
 
 
 def _keep(buffer: bytes, start: int, end: int, line: int, kept: Windows) -> None:

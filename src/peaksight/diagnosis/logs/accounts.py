@@ -9,6 +9,8 @@ from peaksight.units import GIB, MIB
 MAX_OUTSIDE_BYTES = 6 * GIB
 # Context and kernels of one process without NCCL: more than this is somebody else's.
 USUAL_OUTSIDE_BYTES = 1536 * MIB
+# Messages of a caching allocator, which print what it keeps beside its tensors.
+CACHING = ("torch-1.", "torch-2.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +34,9 @@ class Account:
 
     @property
     def pool_bytes(self) -> int | None:
-        """What the allocator reserved."""
+        """What the allocator reserved, None where PyTorch's message is cut short of it."""
         message = self.message
-        if message.reserved_bytes is not None:
+        if message.reserved_bytes is not None or message.dialect.startswith(CACHING):
             return message.reserved_bytes
         return message.allocated_bytes
 

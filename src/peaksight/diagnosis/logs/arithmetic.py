@@ -113,14 +113,22 @@ def _card(account: Account) -> Iterator[Check]:
     held = account.own_bytes if account.own_bytes is not None else account.pool_bytes or 0
     total = held + account.others_bytes + message.free_bytes
     if total > message.capacity_bytes + account.margin_bytes + MIB * 16:
-        text = f"{_sum(account)} = {format_bytes(total)}, more than the card's {format_bytes(message.capacity_bytes)}."
-        yield Check(name="more-than-capacity", text=text, holds=False)
+        yield _more_than_capacity(account, total, message.capacity_bytes)
     elif unexplained <= max(account.margin_bytes, 64 * MIB):
         yield Check(
             name="adds-up", text=f"{_sum(account)} = {format_bytes(message.capacity_bytes)}: it adds up.", holds=True
         )
     else:
         yield _rest(account, unexplained, message.capacity_bytes)
+
+
+def _more_than_capacity(account: Account, total: int, capacity: int) -> Check:
+    """More is held than there is: where nothing is free, Windows' driver has lent the host's memory."""
+    text = f"{_sum(account)} = {format_bytes(total)}, more than the card's {format_bytes(capacity)}"
+    if account.message.free_bytes == 0:
+        text += ": on Windows the driver lends memory of the host, which is slow"
+        return Check(name="lent-by-the-host", text=f"{text}.", holds=True)
+    return Check(name="more-than-capacity", text=f"{text}.", holds=False)
 
 
 def _rest(account: Account, unexplained: int, capacity: int) -> Check:
