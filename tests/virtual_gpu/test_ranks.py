@@ -201,6 +201,21 @@ def test_a_sharded_model_is_made_on_the_card(rank):
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("how", ["fused", "foreach"])
+def test_a_sharded_optimizer_makes_nothing_whole(how, rank):
+    """DTensor asks what whole results look like, which happens beside the run."""
+    model = nn.Linear(1024, 4096, bias=False, device="cuda")
+    share = 1024 * 4096 // SIZE * 4
+    fully_shard(model)
+    optimizer = torch.optim.AdamW(model.parameters(), **{how: True})
+    model(torch.ones(1, 1024, device="cuda")).sum().backward()
+    before = len(ledger(rank).births)
+    optimizer.step()
+
+    made = [birth.requested_bytes for birth in ledger(rank).births[before:]]
+    assert max(made) == share
+
+
 def test_fsdp1_is_refused(rank):
     """In favour of FSDP2."""
     with pytest.raises(UnsupportedError) as caught:

@@ -1,7 +1,8 @@
 """The virtual GPU: everything that makes torch believe in the card, for the length of a `with`."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -126,6 +127,15 @@ class VirtualGpu:
         self._patches.__exit__(*exc_info)
         for ledger in self.devices.ledgers:
             ledger.end(self.loop.step)
+
+    @contextmanager
+    def unrecorded(self) -> Iterator[None]:
+        """A context in which operators happen nowhere: what torch asks fake tensors for beside the run."""
+        record, self._record = self._record, False
+        try:
+            yield
+        finally:
+            self._record = record
 
     def after(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, known: Any) -> None:
         """An operator ran on the card: its new storages are born, its workspaces taken, its time passes."""

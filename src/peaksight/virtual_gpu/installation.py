@@ -92,7 +92,8 @@ def _install_training(patches: Patches, gpu: "VirtualGpu", mode: VirtualGpuMode,
 
 
 def _install_ranks(patches: Patches, gpu: "VirtualGpu") -> None:
-    distributed.install(patches, gpu.devices, gpu.world, gpu.approximations.note, gpu.collectives.called)
+    note, called = gpu.approximations.note, gpu.collectives.called
+    distributed.install(patches, gpu.devices, gpu.world, note, called, gpu.unrecorded)
     distributed.exchange_objects(patches, gpu.told)
 
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from peaksight.virtual_gpu.ranks.communicators import Communicators
 from peaksight.virtual_gpu.ranks.world import World
 from peaksight.virtual_gpu.torch_private import world as groups
 
+Context = Callable[[], AbstractContextManager[None]]
 Note = Callable[..., None]
 Called = Callable[[Any, str, Any], None]
 
@@ -23,16 +25,17 @@ _BACKEND = "same_ranks"
 _NCCL = (2, 28, 9)  # of torch 2.11 to 2.14
 
 
-def install(patches: Patches, devices: Devices, world: World, note: Note, called: Called) -> None:
+def install(patches: Patches, devices: Devices, world: World, note: Note, called: Called, unrecorded: Context) -> None:
     """Make every process group one of `world`, of which one rank is there, until `patches` is left.
 
-    `note` is `Approximations.note`, and `called` is told of every collective.
+    `note` is `Approximations.note`, `called` is told of every collective, and under `unrecorded()` operators take no
+    memory.
     """
     _start_one_process(patches, world)
     if dist.is_available():
         _make_groups(patches, world, note, called)
         _keep_stores_in_process(patches)
-        sharding.install(patches)
+        sharding.install(patches, unrecorded)
         refused.install(patches, world)
         ddp.install(patches, devices, note)
         patches.callback(_leave_groups)

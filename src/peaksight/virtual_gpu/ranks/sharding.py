@@ -1,16 +1,34 @@
 """Sharded tensors on the virtual GPU: DTensors draw no random numbers, and of a thousand shards one is made."""
 
-from contextlib import nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
+from typing import Any
 
 import torch
 
 from peaksight.overlays.late_imports import change_modules
 from peaksight.overlays.patches import Patches
 
+Context = Callable[[], AbstractContextManager[None]]
 
-def install(patches: Patches) -> None:
-    """Help DTensor and FSDP2 until `patches` is left; a release that has not these names goes without."""
+
+def install(patches: Patches, unrecorded: Context) -> None:
+    """Help DTensor and FSDP2 until `patches` is left; a release that has not these names goes without.
+
+    DTensor asks for the shape of a whole result with fake tensors of whole arguments: under `unrecorded()`, for on a
+    card they take no memory.
+    """
+
+    def ask_beside_the_run(module: ModuleType) -> None:
+        ask: Any = getattr(module.ShardingPropagator, "_propagate_tensor_meta_non_cached", None)
+
+        def asked(*args: Any) -> Any:
+            with unrecorded():
+                return ask(*args)
+
+        if ask is not None:
+            patches.set(module.ShardingPropagator, "_propagate_tensor_meta_non_cached", asked)
 
     def draw_nothing(module: ModuleType) -> None:
         tracker = module.OffsetBasedRNGTracker
@@ -26,6 +44,7 @@ def install(patches: Patches) -> None:
         patches,
         {
             "torch.distributed.tensor._random": draw_nothing,
+            "torch.distributed.tensor._sharding_prop": ask_beside_the_run,
             "torch.distributed.fsdp._fully_shard._fsdp_param": chunk_lazily,
         },
     )
