@@ -35,7 +35,7 @@ demo: .venv/runtime  ## Simulate examples/finetune_gpt2.py on a T4, which it doe
 .PHONY: test
 test: check .venv-2.13/dev test-jax  ## Lint, types and every test, then the tests that need only torch on torch 2.13
 	$(BIN)/pytest $(IN_PARALLEL) --ignore tests/unit
-	$(BIN_2_13)/pytest $(IN_PARALLEL) -m "not models" --ignore tests/virtual_gpu/script tests/cli tests/virtual_gpu
+	$(BIN_2_13)/pytest $(IN_PARALLEL) -m "not models" --ignore tests/virtual_gpu/script tests/virtual_gpu tests/cli/test_run.py
 
 .PHONY: test-jax
 test-jax: .venv-jax/dev  ## The tests of the JAX front-end, in an environment without torch
