@@ -69,3 +69,32 @@ def test_two_questions(tmp_path):
 
     assert done.returncode == 2
     assert "Can't answer two questions at once" in done.stderr
+
+
+LOADER = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+model = nn.Sequential(*(nn.Sequential(nn.Linear(1024, 1024), nn.ReLU()) for _ in range(8))).cuda()
+optimizer = torch.optim.Adam(model.parameters(), fused=True)
+data = TensorDataset(torch.randn(64, 1024))
+for (x,) in DataLoader(data, 16):
+    model(x.cuda()).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def test_on_more_cards(tmp_path):
+    """A plain loop under FSDP2: parameters, gradients and state are divided, and the samples of a step stay."""
+    (tmp_path / "train.py").write_text(LOADER)
+    options = ["--gpu", "t4", "--memory", "190MiB", "--candidates", "1", "--json", "-"]
+    command = [sys.executable, "-m", "peaksight", "fix", *options, "train.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
+
+    found = validated(json.loads(done.stdout))
+    assert found["best"] is None
+    two, *_, last = found["on_more_cards"]
+    assert [two["candidate"]["ranks"], two["outcome"]["samples"]] == [2, 8]
+    assert two["outcome"]["allocated_bytes"] < 0.75 * found["original"]["outcome"]["allocated_bytes"]
+    assert last["fits"]

@@ -8,6 +8,7 @@ from typing import Any
 from peaksight.errors import UsageError
 from peaksight.records import ScriptCommand
 from peaksight.records.proposals import Candidate, Outcome
+from peaksight.virtual_gpu.ranks.world import with_ranks
 
 # What argparse, click, transformers' and Hydra's parsers say of a flag that they do not know, or not with that value.
 _UNKNOWN_FLAG = re.compile(
@@ -39,7 +40,7 @@ def simulated(
 
     simulations = [
         Simulation(
-            command=command if each.arguments is None else replace(command, args=each.arguments),
+            command=_command_of(each, command),
             options={**how, "changes": each.changes},
         )
         for each in candidates
@@ -49,6 +50,11 @@ def simulated(
         tell(candidate.title)
         _check_flags(candidate, outcome)
         yield outcome
+
+
+def _command_of(candidate: Candidate, command: ScriptCommand) -> ScriptCommand:
+    changed = command if candidate.arguments is None else replace(command, args=candidate.arguments)
+    return changed if candidate.ranks == 1 else with_ranks(changed, candidate.ranks)
 
 
 def _check_flags(candidate: Candidate, outcome: Outcome) -> None:

@@ -22,6 +22,7 @@ from peaksight.overlays import (
     optimizer_in_backward,
     optimizer_on_host,
     saved_on_host,
+    sharding,
     source_edits,
 )
 from peaksight.overlays.patches import Patches
@@ -47,6 +48,7 @@ OVERLAYS: dict[str, Overlay] = {
     "optimizer-in-backward": optimizer_in_backward.apply,
     "optimizer-on-host": optimizer_on_host.apply,
     "saved-on-host": saved_on_host.apply,
+    "sharding": sharding.apply,
     "source-edit": source_edits.apply,
     "training-arguments": accumulation.apply_to_arguments,
 }

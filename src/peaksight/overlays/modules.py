@@ -74,15 +74,24 @@ class _Search:
 
 def find_modules(root: nn.Module, paths: Iterable[str]) -> Iterator[nn.Module]:
     """The modules of `root` that `paths` name, in their order."""
-    by_class: dict[str, list[nn.Module]] = {}
-    for module in root.modules():
-        by_class.setdefault(type(module).__name__, []).append(module)
+    outermost: dict[str, list[nn.Module]] = {}
     for path in paths:
         name, _, below = path.partition(".")
-        for holder in by_class.get(name, ()):
+        if name not in outermost:
+            outermost[name] = list(_outermost(root, name))
+        for holder in outermost[name]:
             found = _submodule(holder, below)
             if found is not None:
                 yield found
+
+
+def _outermost(root: nn.Module, name: str) -> Iterator[nn.Module]:
+    """The modules of the class `name` that are in no other one of it."""
+    inside: set[nn.Module] = set()
+    for module in root.modules():
+        if type(module).__name__ == name and module not in inside:
+            inside.update(module.modules())
+            yield module
 
 
 def _submodule(module: nn.Module, path: str) -> nn.Module | None:

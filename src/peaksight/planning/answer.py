@@ -48,8 +48,9 @@ def answer(question: Question) -> FixReport:
         width=question.width,
     )
     original = judged(NOTHING, question.original, question.original, question.limit_bytes)
+    candidates = [each for each in proposals if isinstance(each, Candidate)]
     if not original.fits:
-        search.run([each for each in proposals if isinstance(each, Candidate)])
+        search.run([each for each in candidates if each.ranks == 1])
     fitting = [original] if original.fits else search.fitting
     best = fitting[0] if fitting else None
     by_hand, files = written(situation, best.candidate if best else NOTHING)
@@ -72,6 +73,7 @@ def answer(question: Question) -> FixReport:
         plan=plan_of(question, best) if best else None,
         seconds=time.perf_counter() - started,
         written=by_hand,
+        on_more_cards=() if original.fits else tuple(_on_more_cards(question, candidates)),
         diff=files.diff(),
     )
 
@@ -86,7 +88,7 @@ def _not_applied(proposals: Iterable[Proposal], situation: Situation) -> Iterato
     for each in proposals:
         if isinstance(each, NotApplied):
             yield each
-        elif not is_as_strict(each.effect, situation.allowed):
+        elif each.ranks == 1 and not is_as_strict(each.effect, situation.allowed):
             because = f": {'; '.join(each.cautions)}" if each.cautions else ""
             yield NotApplied(
                 kind=each.kinds[0],
@@ -102,6 +104,16 @@ def _beyond(untried: Iterable[Candidate]) -> Iterator[NotApplied]:
     for each in untried:
         why = "more plans were to be simulated than --candidates says"
         yield NotApplied(kind=each.kinds[0], title=each.title, effect=each.effect, why=why)
+
+
+def _on_more_cards(question: Question, candidates: Sequence[Candidate]) -> Iterator[Tried]:
+    """What takes several of the card, up to the fewest with which the job fits."""
+    for each in sorted((each for each in candidates if each.ranks > 1), key=lambda each: each.ranks):
+        (outcome,) = question.simulate([each])
+        tried = judged(each, outcome, question.original, question.limit_bytes)
+        yield tried
+        if tried.fits:
+            return
 
 
 def _with_more_room(fitting: Sequence[Tried]) -> tuple[Tried, ...]:

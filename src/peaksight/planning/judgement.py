@@ -23,8 +23,9 @@ def objection(candidate: Candidate, outcome: Outcome, original: Outcome) -> str:
         return outcome.error
     if outcome.without_effect:
         return f"{', '.join(outcome.without_effect)} changed nothing"
-    if outcome.samples != original.samples and candidate.effect is not Effect.MODEL:
-        return f"a step would see {outcome.samples} samples in place of {original.samples}"
+    samples = candidate.ranks * outcome.samples
+    if samples != original.samples and candidate.effect is not Effect.MODEL:
+        return f"a step would see {samples} samples in place of {original.samples}"
     return ""
 
 

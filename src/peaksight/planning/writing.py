@@ -79,6 +79,15 @@ def _checkpointing(parameters: Parameters) -> str:
     )
 
 
+def _sharding(parameters: Parameters) -> str:
+    *blocks, model = parameters["modules"]
+    each = f"each of the {len(blocks)} blocks {blocks[0]} to {blocks[-1]}, then {model}" if blocks else model
+    return (
+        f"`torch.distributed.fsdp.fully_shard` of {each}, before the optimizer is made; a DistributedSampler and "
+        "`batch_size` divided by the ranks; `torchrun --nproc-per-node N`"
+    )
+
+
 def _implementation(parameters: Parameters) -> str:
     argument = {"fused": "fused=True", "foreach": "foreach=True", "for-loop": "foreach=False"}[
         parameters["implementation"]
@@ -131,6 +140,7 @@ WORDS: dict[str, Callable[[Parameters], str]] = {
         "`register_step_post_hook` and `register_step_pre_hook`"
     ),
     "saved-on-host": _fixed("`with torch.autograd.graph.save_on_cpu(pin_memory=True):` around the model's call"),
+    "sharding": _sharding,
     SOURCE_EDIT: lambda parameters: words_of(SourceEdit(**parameters)),
     "training-arguments": _Accumulation(
         "`per_device_train_batch_size` of TrainingArguments", "its `gradient_accumulation_steps`"

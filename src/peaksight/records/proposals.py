@@ -16,7 +16,7 @@ class Candidate:
 
     Of each of `slots` a plan has one candidate at most: there is one batch size, one implementation of the optimizer.
     `cautions` are sentences on what has to hold for `effect` to be true. `arguments` are the script's in place of its
-    own, None where they stay.
+    own, None where they stay. It takes `ranks` processes, each with a card.
     """
 
     kinds: tuple[str, ...]
@@ -26,6 +26,7 @@ class Candidate:
     changes: tuple[Change, ...] = ()
     arguments: tuple[str, ...] | None = None
     cautions: tuple[str, ...] = ()
+    ranks: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +132,7 @@ class FixReport:
     fit too, the fastest first; `next_plans` are for when the head room proves too small. `tried` has all that was
     simulated, `not_applied` what was not tried. `allowed` is the most that a plan may change. `written` is how a person
     makes the changes of the best plan, `diff` the unified diff of those that are arguments of a call in the script.
+    `on_more_cards` is what takes several of the card, which no plan does.
     `certificate` is what running it with and without the plan came to, None where that was not asked for.
     """
 
@@ -153,5 +155,6 @@ class FixReport:
     plan: Plan | None
     seconds: float
     written: tuple[Written, ...] = ()
+    on_more_cards: tuple[Tried, ...] = ()
     diff: str = ""
     certificate: Certificate | None = None

@@ -12,6 +12,11 @@ from peaksight.reporting.tables import columns
 from peaksight.reporting.wrapping import MAX_WIDTH, NARROW, print_sentence
 from peaksight.units import format_bytes
 
+_ON_MORE_CARDS = (
+    "`fully_shard` of each block and of the model before the optimizer is made, started by `torchrun`",
+    "what goes from card to card is not in the time",
+)
+
 
 def render_fix(found: FixReport, console: Console) -> None:
     """Print `found` on `console`; the answer comes first."""
@@ -93,6 +98,8 @@ def _sections(found: FixReport, width: int) -> Iterator[tuple[str, RenderableTyp
         yield "Written into the script", _written(found.written)
     if found.next_plans:
         yield "Should the head room prove too small", _plans(found, found.next_plans, width)
+    if found.on_more_cards:
+        yield "On more cards (predicted for each)", _on_more_cards(found, width)
     if found.parts:
         yield "What each fix does to the peak", _parts(found)
     rejected = [each for each in found.tried if not each.fits and len(each.candidate.kinds) == 1]
@@ -114,6 +121,21 @@ def _plans(found: FixReport, plans: Iterable[Tried], width: int) -> Table:
         room = (format_bytes(head_room_bytes(found, each)),) if has_room else ()
         times = _seconds(each.outcome), slow_down(found, each).removesuffix(" time")
         table.add_row(_size(each), *room, *times, each.candidate.effect.value, Text(each.candidate.title))
+    return table
+
+
+def _on_more_cards(found: FixReport, width: int) -> RenderableType:
+    """What takes several cards, with what speaks against it."""
+    tried = [each for each in found.on_more_cards if not each.outcome.error]
+    against = [each for each in found.on_more_cards if each.verdict]
+    cautions = dict.fromkeys(caution for each in found.on_more_cards for caution in each.candidate.cautions)
+    return Group(_plans(found, tried, width), _rejected(against), _cautions((*_ON_MORE_CARDS, *cautions)))
+
+
+def _cautions(sentences: Iterable[str]) -> Table:
+    table = columns("<", "<")
+    for sentence in sentences:
+        table.add_row("-", Text(sentence))
     return table
 
 
@@ -157,10 +179,14 @@ def _rejected(rejected: Iterable[Tried]) -> Table:
 
 
 def _not_applied(fixes: Iterable[NotApplied]) -> RenderableType:
+    """One row for all of one reason, where there is no more to say of each."""
     table = columns("<", "<")
+    titles: dict[tuple[str, str], list[str]] = {}
     for each in fixes:
-        why = Text.assemble(each.title, (f": {each.why}", "dim"))
-        table.add_row("-", Group(why, Text(each.advice)) if each.advice else why)
+        titles.setdefault((each.why, each.advice), []).append(each.title)
+    for (why, advice), of_reason in titles.items():
+        words = Text.assemble("; ".join(of_reason), (f": {why}", "dim"))
+        table.add_row("-", Group(words, Text(advice)) if advice else words)
     return table
 
 

@@ -1,11 +1,14 @@
 """Fixes that are shown and not applied: GIVEN what a run held THEN they say how much would go, or nothing."""
 
+import ast
 from types import SimpleNamespace
 
 import pytest
 
+from peaksight.planning import decomposition
 from peaksight.planning.fixes import labelled_positions, sharding
-from peaksight.records import Basis, Fix, OptimizerFact
+from peaksight.planning.script_text import ScriptText
+from peaksight.records import Basis, Fix, ModuleFact, OptimizerFact
 from peaksight.records.findings import Effect, Finding
 from peaksight.units import GIB
 from tests.helpers import allocation_of
@@ -13,12 +16,22 @@ from tests.helpers import allocation_of
 _COMMAND = SimpleNamespace(target="none.py")
 
 
-def situation_of(*, peak_bytes=10 * GIB, findings=(), rows=(), excess_bytes=0, world_size=1, **capture):
-    capture = {"peak_allocated_bytes": peak_bytes, "world_size": world_size, "allocations": ()} | capture
+def situation_of(*, findings=(), rows=(), batch_size=None, modules=(), **about):
+    """With a DataLoader that gives each step a batch of `batch_size` samples, if there is one."""
+    batch = SimpleNamespace(loader=0, step=1, batch_size=batch_size, at="train.py:1", shapes="")
+    capture = {
+        "peak_allocated_bytes": 10 * GIB,
+        "world_size": 1,
+        "modules": [ModuleFact(module=path, parameter_bytes=1, frozen_bytes=0) for path in modules],
+        "steps": [SimpleNamespace(step=1, complete=True)],
+        "batches": [batch] if batch_size else [],
+        "backwards": [],
+        "allocations": (),
+        "labels": [],
+        "passes": [],
+    }
     report = SimpleNamespace(findings=findings)
-    return SimpleNamespace(
-        capture=SimpleNamespace(**capture), report=report, optimizers=rows, excess_bytes=excess_bytes, command=_COMMAND
-    )
+    return SimpleNamespace(capture=SimpleNamespace(**capture | about), report=report, optimizers=rows, command=_COMMAND)
 
 
 def logits(saves_bytes):
@@ -50,15 +63,48 @@ def test_logits_of_labelled_positions(findings, shown):
     assert ["3.00 GiB would go" in each.why for each in proposals] == ([True] if shown else [])
 
 
-@pytest.mark.parametrize("excess, ranks, left", [(1, 2, "4.00 GiB"), (5, 4, "2.00 GiB"), (9, 8, "1.00 GiB")])
-def test_as_many_ranks_as_it_takes(excess, ranks, left):
-    """8 GiB of parameters, gradients and state; with the most ranks it may still be too little."""
-    (proposal,) = sharding.FIX.propose(situation_of(rows=[adam(2)], excess_bytes=excess * GIB))
+@pytest.fixture
+def text(monkeypatch):
+    """What the script says, which the test may change."""
+    words = []
+    trees = lambda situation: ScriptText({"train.py": ast.parse("\n".join(words))})  # noqa: E731
+    monkeypatch.setattr(sharding, "text_of_script", trees)
+    monkeypatch.setattr(decomposition, "text_of_script", trees)
+    return words
 
-    assert f"With {ranks} each would hold {left} of the 8.00 GiB" in proposal.why
+
+@pytest.mark.parametrize("batch_size, ranks", [(8, [2, 4, 8]), (12, [2, 4]), (6, [2])])
+def test_the_ranks_divide_the_batch(text, batch_size, ranks):
+    """The repeated blocks are sharded, and then the model."""
+    paths = ["Net.head", "Net.blocks.0.up", "Net.blocks.0.down", "Net.blocks.1.up", "Net.stem.0"]
+    proposals = list(sharding.FIX.propose(situation_of(rows=[adam(2)], batch_size=batch_size, modules=paths)))
+
+    assert [each.ranks for each in proposals] == ranks
+    (change,) = proposals[0].changes
+    assert change.parameters == {"modules": ["Net.blocks.0", "Net.blocks.1", "Net"], "loaders": [0]}
 
 
-@pytest.mark.parametrize("about", [{"rows": [adam(2)], "world_size": 2}, {"rows": [adam(2, frozen=True)]}, {}])
+@pytest.mark.parametrize(
+    "words, batch_size, why",
+    [
+        ("from accelerate import Accelerator", 8, "it has its own way to start on several cards"),
+        ("rank = os.environ['RANK']; local_rank = 0", 8, "it has its own way to start on several cards"),
+        ("", 7, "2 does not divide its batch"),
+        ("", None, "no DataLoader gives its batches"),
+    ],
+)
+def test_what_is_not_simulated_on_more_cards(text, words, batch_size, why):
+    """It is said why, and how to have it simulated."""
+    text.append(words)
+    (proposal,) = sharding.FIX.propose(situation_of(rows=[adam(2)], batch_size=batch_size))
+
+    assert proposal.why == why
+    assert "--ranks 2" in proposal.advice
+
+
+@pytest.mark.parametrize(
+    "about", [{"rows": [adam(2)], "world_size": 2}, {"rows": [adam(2)], "peak_bytes": 1000 * GIB}, {}]
+)
 def test_no_sharding(about):
     """Of what is on ranks already, small beside the peak, or not there."""
-    assert not list(sharding.FIX.propose(situation_of(**about)))
+    assert not list(sharding.FIX.propose(situation_of(**{"rows": [adam(2)]} | about)))

@@ -1,15 +1,26 @@
-"""Parameters, gradients and state of the optimizer over several ranks: shown, with what a rank would be left with."""
+"""Parameters, gradients and state of the optimizer over several cards: simulated for 2, 4 and 8, never chosen."""
 
+import re
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
+from peaksight.diagnosis.module_blocks import block_of
+from peaksight.planning.decomposition import hazards_of, hazards_of_scaling, worst_hazard
 from peaksight.planning.kind import FixKind, Proposal
+from peaksight.planning.loops import loading_of
+from peaksight.planning.script_text import ScriptText, text_of_script
 from peaksight.planning.situation import Situation
 from peaksight.records.findings import Effect
-from peaksight.units import format_bytes
 
 _RANKS = (2, 4, 8)
 # Of the peak, what parameters, gradients and state have to be.
-_MIN_SHARE = 0.3
+_MIN_SHARE = 0.02
+_RANKED = re.compile(r"distributed|^fully_shard$|trainingarguments$|local_rank|world_size")
+_BY_HAND = (
+    "`fully_shard` for each block and for the model, before the optimizer is made, and a batch divided by the ranks; "
+    "`peaksight run --ranks 2` simulates it then"
+)
 
 
 def _propose(situation: Situation) -> Iterator[Proposal]:
@@ -20,34 +31,52 @@ def _propose(situation: Situation) -> Iterator[Proposal]:
     held = sum(row.parameter_bytes + row.state_bytes for row in rows) + trained
     if held < _MIN_SHARE * situation.capture.peak_allocated_bytes:
         return
-    yield FIX.not_applied(
-        f"the script has to start as several ranks. {_saved(held, situation)}, and a block's parameters are there "
-        "as a whole while it runs",
-        "`fully_shard` for each block and for the model, before the optimizer is made, and a batch divided by "
-        "the ranks; `peaksight run --ranks 2` simulates it then",
-    )
+    loading = loading_of(situation)
+    sizes = [ranks for ranks in _RANKS if loading and loading.batch_size % ranks == 0]
+    if _starts_as_several(text_of_script(situation)):
+        yield FIX.not_applied("it has its own way to start on several cards", "`peaksight run --ranks 2` simulates it")
+        return
+    if loading is None or not sizes:
+        why = "no DataLoader gives its batches" if loading is None else "2 does not divide its batch"
+        yield FIX.not_applied(why, _BY_HAND)
+        return
+    hazards = hazards_of(situation) + hazards_of_scaling(situation)
+    for ranks in sizes:
+        candidate = FIX.candidate(
+            "ranks",
+            title=f"FSDP2 over {ranks} cards, batch / {ranks} on each",
+            effect=worst_hazard(hazards),
+            cautions=tuple(hazard.why for hazard in hazards),
+            modules=_shardable(situation),
+            loaders=list(loading.loaders),
+        )
+        yield replace(candidate, ranks=ranks)
 
 
-def _saved(held: int, situation: Situation) -> str:
-    """What goes from each rank, for the fewest ranks with which that is as much as is too much, if there are such."""
-    enough = (ranks for ranks in _RANKS if held - held // ranks >= situation.excess_bytes)
-    ranks = next(enough, _RANKS[-1])
-    return (
-        f"With {ranks} each would hold {format_bytes(held // ranks)} of the {format_bytes(held)} of parameters, "
-        f"gradients and state, {format_bytes(situation.excess_bytes)} being too much now"
-    )
+def _starts_as_several(text: ScriptText) -> bool:
+    """Whether the script or the library that its loop is of asks for its rank."""
+    return text.names(_RANKED) or text.imports("accelerate", "lightning", "pytorch_lightning", "trl")
+
+
+def _shardable(situation: Situation) -> list[str]:
+    """The repeated blocks of each model that has parameters, and then the models."""
+    paths = [fact.module for fact in situation.capture.modules if fact.module]
+    blocks = dict.fromkeys(block for path in paths if (block := block_of(path)) and path != block)
+    siblings = Counter(block.rpartition(".")[0] for block in blocks)
+    repeated = [block for block in blocks if siblings[block.rpartition(".")[0]] > 1]
+    return [*repeated, *dict.fromkeys(path.partition(".")[0] for path in paths)]
 
 
 FIX = FixKind(
     slug="sharding",
-    title="sharded over ranks (FSDP2)",
-    effect=Effect.ROUNDING,
+    title="sharded over cards (FSDP2)",
+    effect=Effect.MODEL,
     text=(
-        "FSDP2's `fully_shard` gives each of N ranks an Nth of parameters, gradients and the optimizer's state; the "
-        "parameters of a block are gathered while it runs. The same training, rounded in another order, where the "
-        "samples of a step stay the same: the batch of a rank is divided by N. A loss that is a mean over labels is "
-        "another one where ranks have different numbers of them. It is shown, not applied: `run --ranks N` simulates a "
-        "script that does it."
+        "FSDP2's `fully_shard` gives each of N cards an Nth of parameters, gradients and the optimizer's state; the "
+        "parameters of a block are gathered while it runs. Each rank reads its part of every batch, so that a step "
+        "sees the samples that it saw before. The same training, rounded in another order, where the loss is a mean "
+        "over samples; else what is said of parts of a batch is said of the ranks' parts. The script has to start once "
+        "for each card (torchrun). It is simulated for 2, 4 and 8 cards, and shown beside the plans for one card."
     ),
     propose=_propose,
 )
