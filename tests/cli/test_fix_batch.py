@@ -88,13 +88,13 @@ for (x,) in DataLoader(data, 16):
 def test_on_more_cards(tmp_path):
     """A plain loop under FSDP2: parameters, gradients and state are divided, and the samples of a step stay."""
     (tmp_path / "train.py").write_text(LOADER)
-    options = ["--gpu", "t4", "--memory", "190MiB", "--candidates", "1", "--json", "-"]
+    options = ["--gpu", "t4", "--memory", "280MiB", "--candidates", "1", "--json", "-"]
     command = [sys.executable, "-m", "peaksight", "fix", *options, "train.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
 
     found = validated(json.loads(done.stdout))
     assert found["best"] is None
-    two, *_, last = found["on_more_cards"]
+    (two,) = found["on_more_cards"]
     assert [two["candidate"]["ranks"], two["outcome"]["samples"]] == [2, 8]
     assert two["outcome"]["allocated_bytes"] < 0.75 * found["original"]["outcome"]["allocated_bytes"]
-    assert last["fits"]
+    assert two["fits"]
