@@ -102,7 +102,7 @@ def test_what_is_not_simulated_on_more_cards(text, words, batch_size, why):
     assert "--ranks 2" in proposal.advice
 
 
-@pytest.mark.parametrize("about", [{"world_size": 2}, {"peak_bytes": 1000 * GIB}, {"rows": []}])
+@pytest.mark.parametrize("about", [{"world_size": 2}, {"peak_allocated_bytes": 1000 * GIB}, {"rows": []}])
 def test_no_sharding(about):
     """Of what is on ranks already, small beside the peak, or not there."""
     assert not list(sharding.FIX.propose(situation_of(**{"rows": [adam(2)]} | about)))
