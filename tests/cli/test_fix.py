@@ -155,3 +155,13 @@ def test_a_plan_and_the_search_for_one(tmp_path):
 
     assert done.returncode == 2
     assert "--fix searches for a plan, and --plan gives one" in done.stderr
+
+
+def test_a_plan_that_exists_is_named_by_its_option(tmp_path):
+    """Before anything is simulated."""
+    (tmp_path / "plan.json").touch()
+
+    done = peaksight(tmp_path, "fix", "--gpu", "t4", "--apply", "plan.json", str(SCRIPT))
+
+    assert done.returncode == 2
+    assert "plan.json exists: choose another file for --apply, or pass --force" in done.stderr

@@ -127,7 +127,7 @@ def fix(
     if cheapest and for_a_plan:
         raise two_questions()
     output = Output(quiet=options.pop("quiet"))
-    to = Destinations(**options, save=plan, diff=plan.with_suffix(".diff") if plan else None)
+    to = Destinations(**options, plan=plan, diff=plan.with_suffix(".diff") if plan else None)
     to.check()
     if write:
         check_codemod()
@@ -189,8 +189,8 @@ def _with_checked_edits(
 
 def _publish(found: FixReport, report: Report, to: Destinations, output: Output) -> None:
     plan = found.plan
-    if to.save and plan is not None:
-        write_file(to.save, lambda path: write_plan(path, plan), output)
+    if to.plan and plan is not None:
+        write_file(to.plan, lambda path: write_plan(path, plan), output)
     if to.diff and found.diff:
         write_file(to.diff, lambda path: path.write_bytes(found.diff.encode()), output)
     if to.report:

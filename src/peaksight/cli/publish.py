@@ -40,6 +40,7 @@ class Destinations:
     json: Path | None = None
     html: Path | None = None
     save: Path | None = None
+    plan: Path | None = None
     diff: Path | None = None
     report: Path | None = None
     force: bool = False
@@ -59,23 +60,24 @@ class Destinations:
 
     def check(self) -> None:
         """Raise UsageError for a file that exists, unless `force`, and for one that cannot be written as asked."""
-        given = {
-            "--json": self.json,
-            "--html": self.html,
-            "--save": self.save,
-            "--apply": self.diff,
-            "--report": self.report,
-            "--output": self.output,
-        }
+        given = (
+            ("--json", self.json),
+            ("--html", self.html),
+            ("--save", self.save),
+            ("--apply", self.plan),
+            ("--apply", self.diff),
+            ("--report", self.report),
+            ("--output", self.output),
+        )
         check_output(self.form, self.output)
         if self.json == self.exported == STDOUT:
             raise UsageError(
                 "--json and --format both want stdout: give one of them a file, --format with --output.",
                 slug="no-output",
             )
-        files = {option: path for option, path in given.items() if path and path != STDOUT}
-        for option, path in files.items():
-            if list(files.values()).count(path) > 1:
+        files = [(option, path) for option, path in given if path and path != STDOUT]
+        for option, path in files:
+            if [each for _, each in files].count(path) > 1:
                 raise _cannot_write(path, f"it is named twice; choose another file for {option}")
             if not path.parent.is_dir():
                 raise _cannot_write(path, f"there is no folder {path.parent}; create it, or choose another one")

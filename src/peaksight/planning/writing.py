@@ -1,7 +1,7 @@
 """How a person writes the changes of a plan into the script."""
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,10 +68,13 @@ class _Accumulation:
         return f"{self.divided} divided by {parts}, and {self.multiplied} multiplied by {parts}"
 
 
-def _checkpointing(parameters: Parameters) -> str:
-    modules, saved = parameters["modules"], ", ".join(parameters.get("save", ()))
+def _names(modules: Sequence[str]) -> str:
     many = len(modules) > _MANY
-    names = f"the {len(modules)} modules {modules[0]} to {modules[-1]}" if many else ", ".join(modules)
+    return f"the {len(modules)} modules {modules[0]} to {modules[-1]}" if many else ", ".join(modules)
+
+
+def _checkpointing(parameters: Parameters) -> str:
+    names, saved = _names(parameters["modules"]), ", ".join(parameters.get("save", ()))
     kept = f", with a `context_fn` that keeps the results of {saved}" if saved else ""
     return (
         f"`torch.utils.checkpoint.checkpoint(module, x, use_reentrant=False)` where {names} are called{kept}; for all "
@@ -138,6 +141,10 @@ WORDS: dict[str, Callable[[Parameters], str]] = {
     "optimizer-on-host": _fixed(
         "tensors of `optimizer.state` copied to pinned memory after `step()`, and back before it, in hooks by "
         "`register_step_post_hook` and `register_step_pre_hook`"
+    ),
+    "row-chunks": lambda parameters: (
+        f"`torch.cat([checkpoint(module, part, use_reentrant=False) for part in x.chunk({parameters['chunks']})])` "
+        f"where {_names(parameters['modules'])} are called"
     ),
     "saved-on-host": _fixed("`with torch.autograd.graph.save_on_cpu(pin_memory=True):` around the model's call"),
     "sharding": _sharding,
