@@ -65,7 +65,7 @@ class _Following(TorchDispatchMode):
     """Follows the rows through each operator; what is changed in place has to be made on the way."""
 
     def __init__(self, rows: torch.Tensor, may_draw: bool) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.rows: Any = WeakTensorKeyDictionary()
         self.rows[rows] = Rows(0, 1)
         self.ran: list[Any] = []
