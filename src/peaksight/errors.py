@@ -3,6 +3,9 @@
 Each message states fact, cause and way out in one sentence. `slug` names its paragraph in docs/messages.md.
 """
 
+from functools import partial
+from typing import Any
+
 
 class PeaksightError(Exception):
     """The base of every error that `cli.main` turns into one line on stderr and exit code 2."""
@@ -11,6 +14,10 @@ class PeaksightError(Exception):
         """Keep the sentence for the person and the `slug` of its paragraph in docs/messages.md."""
         super().__init__(message)
         self.slug = slug
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For the way from one process to another."""
+        return partial(type(self), slug=self.slug), self.args
 
 
 class UsageError(PeaksightError):

@@ -129,6 +129,15 @@ def test_a_script_that_fails_has_no_plan(tmp_path):
     assert "No plan: the run as it is has no answer yet" in done.stderr
 
 
+def test_a_script_that_is_not_there(tmp_path):
+    """One sentence, from whichever process finds out."""
+    done = peaksight(tmp_path, "fix", "--gpu", "t4", "train.py")
+
+    assert done.returncode == 2
+    assert "Can't run 'train.py': there is no such file." in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_the_plan_expects_what_a_real_run_has(found):
     """Parameters are counted, of which every one is trained here; a generator has no epoch."""
     folder, _, _ = found

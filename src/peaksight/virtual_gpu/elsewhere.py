@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from tempfile import TemporaryFile
 from typing import IO, Any
 
+from peaksight.errors import PeaksightError
 from peaksight.extras import check_torch
 from peaksight.gpus import Room
 from peaksight.records import Capture, ScriptCommand, StepPeak
@@ -29,7 +30,7 @@ def simulate_elsewhere(
     captures.
 
     Raises:
-        UnsupportedError: torch is not installed.
+        PeaksightError: as `simulate` does, or torch is not installed.
     """
     check_torch()
     with TemporaryFile() as errors:
@@ -61,6 +62,8 @@ def _follow(messages: IO[bytes], on_step: Callable[[StepPeak], None] | None) -> 
             return None
         if isinstance(message, tuple):
             return message
+        if isinstance(message, PeaksightError):
+            raise message
         if on_step is not None:
             on_step(message)
 
@@ -87,11 +90,14 @@ def answer() -> None:
     with os.fdopen(os.dup(1), "wb") as messages:
         _close_streams()
 
-        def send(message: StepPeak | tuple[Capture, ...]) -> None:
+        def send(message: StepPeak | tuple[Capture, ...] | PeaksightError) -> None:
             pickle.dump(message, messages)
             messages.flush()
 
-        send(simulate(command, room, on_step=send, **options))
+        try:
+            send(simulate(command, room, on_step=send, **options))
+        except PeaksightError as error:
+            send(error)
 
 
 def _close_streams() -> None:
