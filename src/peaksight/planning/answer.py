@@ -8,7 +8,7 @@ from itertools import chain
 from peaksight import __version__
 from peaksight.planning.absent_warnings import absent_warnings
 from peaksight.planning.catalog import FIXES
-from peaksight.planning.combining import NOTHING, joined
+from peaksight.planning.combining import NOTHING, all_but_one
 from peaksight.planning.judgement import judged
 from peaksight.planning.kind import Proposal
 from peaksight.planning.risks import risks_of
@@ -129,22 +129,13 @@ def _with_more_room(fitting: Sequence[Tried]) -> tuple[Tried, ...]:
 
 def _parts(question: Question, search: Search, best: Tried | None) -> tuple[Part, ...]:
     """Each fix of the best plan alone, and the plan without it: what was not tried yet is simulated."""
-    parts = [each for each in search.alone if best and _is_part(each.candidate, best.candidate)]
-    known = {each.candidate.title: each.outcome for each in (*search.alone, *search.plans)}
-    known[NOTHING.title] = question.original
-    without = [joined([each.candidate for each in parts if each is not part]) for part in parts]
-    missing = [each for each in without if each.title not in known]
+    alone = {each.candidate.title: each.outcome for each in search.alone}
+    known = alone | {each.candidate.title: each.outcome for each in search.plans} | {NOTHING.title: question.original}
+    left_out = all_but_one(best.candidate, [each.candidate for each in search.alone]) if best else []
+    missing = [rest for _, rest in left_out if rest.title not in known]
     titles = [each.title for each in missing]
     known |= dict(zip(titles, question.simulate(missing), strict=True))
-    return tuple(
-        Part(title=part.candidate.title, alone=part.outcome, left_out=known[each.title])
-        for part, each in zip(parts, without, strict=True)
-    )
-
-
-def _is_part(candidate: Candidate, whole: Candidate) -> bool:
-    same_arguments = candidate.arguments is None or candidate.arguments == whole.arguments
-    return same_arguments and all(change in whole.changes for change in candidate.changes)
+    return tuple(Part(title=part.title, alone=alone[part.title], left_out=known[rest.title]) for part, rest in left_out)
 
 
 def plan_of(question: Question, best: Tried) -> Plan:

@@ -25,6 +25,19 @@ def joined(candidates: Sequence[Candidate]) -> Candidate:
     )
 
 
+def is_part(candidate: Candidate, whole: Candidate) -> bool:
+    """Whether `whole` is a join that has `candidate` in it, or is it."""
+    same_arguments = candidate.arguments is None or candidate.arguments == whole.arguments
+    changes_as_much = all(change in whole.changes for change in candidate.changes)
+    return same_arguments and changes_as_much and set(candidate.kinds) <= set(whole.kinds)
+
+
+def all_but_one(whole: Candidate, candidates: Iterable[Candidate]) -> list[tuple[Candidate, Candidate]]:
+    """Each of `candidates` that is a part of `whole`, with the join of the others."""
+    parts = [each for each in candidates if is_part(each, whole)]
+    return [(part, joined([each for each in parts if each is not part])) for part in parts]
+
+
 def combinations(tried: Iterable[Tried]) -> Iterator[tuple[Tried, ...]]:
     """Every choice of at most one of `tried` for each slot, the empty one too."""
     by_slot: dict[tuple[str, ...], list[Tried]] = {}

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from peaksight.planning.combining import NOTHING, combinations, expected_bytes, expected_seconds, joined
+from peaksight.planning.combining import NOTHING, all_but_one, combinations, expected_bytes, expected_seconds, joined
 from peaksight.planning.judgement import judged, objection
 from peaksight.records.findings import Effect
 from peaksight.records.plan import STRICTNESS, is_as_strict
@@ -51,6 +51,7 @@ class Search:
             found_for = found_for + 1 if any(each.fits for each in self.plans) else 0
             if found_for > ROUNDS_AFTER and not self._may_be_faster(batch):
                 break
+        self._leave_out()
 
     @property
     def fitting(self) -> list[Tried]:
@@ -76,6 +77,19 @@ class Search:
         self.budget -= len(candidates)
         for candidate, outcome in zip(candidates, self.simulate(candidates), strict=True):
             yield judged(candidate, outcome, self.original, self.limit_bytes)
+
+    def _leave_out(self) -> None:
+        """Try the best plan without each of its parts, as long as a part is found that it does without.
+
+        Beyond the budget, as what each part does is told of the plan that is taken in any case.
+        """
+        alone = [each.candidate for each in self.alone]
+        best = None
+        while self.fitting and self.fitting[0] is not best:
+            best = self.fitting[0]
+            known = {each.candidate.title for each in (*self.plans, *self.alone)}
+            rests = [rest for _, rest in all_but_one(best.candidate, alone) if rest.kinds and rest.title not in known]
+            self.plans += self._try(rests)
 
     def _batches(self) -> Iterator[list[Candidate]]:
         """Joins that are expected to fit, by their time, and then the others, the smallest first."""

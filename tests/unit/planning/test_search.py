@@ -47,6 +47,24 @@ def test_a_gain_that_nobody_notices_is_no_reason_for_a_change():
     assert searched([candidate("fast"), blocks])[0].fitting[0].candidate.title == "fast + blocks"
 
 
+def test_a_part_that_does_nothing_is_left_out():
+    """GIVEN a cache whose part of the peak another fix takes, THEN the plan is that one alone."""
+    outcomes = {("blocks",): (80, 1.0), ("cache",): (95, 0.99), ("chunks",): (90, 1.0), ("blocks", "chunks"): (70, 1.0)}
+
+    def simulate(batch):
+        sizes = [outcomes.get(tuple(sorted(set(each.kinds) - {"cache"})) or each.kinds) for each in batch]
+        return [replace(outcome(), allocated_bytes=s, reserved_bytes=s, phases=phase(s), seconds=t) for s, t in sizes]
+
+    search = Search(simulate=simulate, original=outcome(), limit_bytes=75, allowed=Effect.NOISE, width=1)
+    search.run([candidate("cache"), candidate("chunks"), candidate("blocks")])
+
+    assert search.fitting[0].candidate.title == "chunks + blocks"
+
+
+def phase(size):
+    return (PhasePeak(phase=Phase.FORWARD, allocated_bytes=size),)
+
+
 def test_no_more_simulations_than_asked_for():
     """Of two kinds each has its turn before the second of one; the rest is named."""
     candidates = [candidate("blocks", "checkpoint"), candidate("more blocks", "checkpoint"), candidate("chunks")]
