@@ -4,6 +4,7 @@ JAX has a pool in place of segments: what is reserved is what is in use.
 """
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from benchmarks.systems.cases import Case, Pair, Run
 
 HERE = Path(__file__).parent
+_PROGRAM = re.compile(r"executable_name='jit_(\w+)'")
 CASE = Case(
     name="pi0_dex",
     title="Pi0 with a second hand",
@@ -64,7 +66,16 @@ def _predicted(run: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
 def _measured(run: dict[str, Any], date: str) -> dict[str, Any]:
     real = run["peak"]
     found = {"card": real["card"], "release": f"JAX {real['jax']}", "measured_on": date}
-    return found | {"peak": _peak(real["allocated_bytes"]), "limited": run.get("limited", {})}
+    return found | {"peak": _peak(real["allocated_bytes"]), "limited": _limited(run.get("limited", {}))}
+
+
+def _limited(run: dict[str, Any]) -> dict[str, Any]:
+    """With the program that failed as the place, as it is predicted; before the first step is step 0."""
+    oom = run.get("oom")
+    program = _PROGRAM.search(oom["message"]) if oom else None
+    if oom is None or program is None:
+        return run
+    return run | {"oom": oom | {"at": program[1], "step": oom["step"] - (program[1] != "train_step")}}
 
 
 def _peak(allocated_bytes: int) -> dict[str, int]:
