@@ -24,8 +24,8 @@ what it is meant to (`fixed`). Each has a README that says what the note claimed
 - *that is*: what peaksight says of the cause that the note names.
 - *found*: the rank of the true cause among the findings of `before`.
 - Peaks are of allocated memory, predicted / measured, at full scale; "fails" where the note's card is too small.
-- Predictions came first and were then measured. Those of dcal_vit were then made anew: traces of these runs showed that the
-  softmax of float16 autocast reads float16 itself. At first `note` and `fixed` were to reserve 4 and 9 % too much.
+- Predictions came first and were then measured. Those of dcal_vit were then made anew: traces of these runs showed that
+  the softmax of float16 autocast reads float16 itself. At first `note` and `fixed` were to reserve 4 and 9 % too much.
 - *certificates*: whether the note's fix and the right one train the same model as `before`, by `peaksight verify` at
   the small scale, which really runs.
 """
