@@ -128,6 +128,10 @@ WORDS: dict[str, Callable[[Parameters], str]] = {
     "lightning-accumulation": _Accumulation(
         "`batch_size` of the DataLoader", "`accumulate_grad_batches` of the Trainer"
     ),
+    "low-precision-state": _fixed(
+        "`torchao.optim.AdamW8bit` in place of `torch.optim.AdamW`, or `Adam8bit` of `Adam`; in TrainingArguments "
+        '`optim="adamw_torch_8bit"`'
+    ),
     "micro-batches": lambda parameters: (
         f"`batch_size` of the DataLoader divided by {parameters['parts']}, each loss multiplied by its part's share of "
         f"the samples, and `step()` and `zero_grad()` after every {parameters['parts']} parts only"

@@ -1,15 +1,17 @@
 """Fixes that are shown and not applied: GIVEN what a run held THEN they say how much would go, or nothing."""
 
 import ast
+import sys
 from types import SimpleNamespace
 
 import pytest
 
 from peaksight.planning import decomposition
-from peaksight.planning.fixes import labelled_positions, sharding
+from peaksight.planning.fixes import labelled_positions, low_precision_state, sharding
 from peaksight.planning.script_text import ScriptText
 from peaksight.records import Basis, Fix, ModuleFact, OptimizerFact
 from peaksight.records.findings import Effect, Finding
+from peaksight.records.proposals import Candidate
 from peaksight.units import GIB
 from tests.helpers import allocation_of
 
@@ -106,3 +108,15 @@ def test_what_is_not_simulated_on_more_cards(text, words, batch_size, why):
 def test_no_sharding(about):
     """Of what is on ranks already, small beside the peak, or not there."""
     assert not list(sharding.FIX.propose(situation_of(**{"rows": [adam(2)]} | about)))
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_optimizers_in_eight_bits(monkeypatch, is_there):
+    """GIVEN 4 GiB of state THEN torchao's are tried where it is installed, and else named with what would go."""
+    monkeypatch.setitem(sys.modules, "torchao", SimpleNamespace() if is_there else None)
+
+    (proposal,) = low_precision_state.FIX.propose(situation_of(rows=[adam(2)]))
+
+    assert isinstance(proposal, Candidate) is is_there
+    assert proposal.effect is Effect.NOISE
+    assert is_there or "about 3.00 GiB of state would go" in proposal.why
