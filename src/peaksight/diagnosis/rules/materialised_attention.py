@@ -44,6 +44,13 @@ from peaksight.diagnosis.rule import NATURAL_SHARE, NOTABLE_SHARE, Answer, Refut
 from peaksight.records import Allocation, Basis, Effect, Finding, Fix
 from peaksight.units import format_bytes
 
+_FUNCTION = "scaled_dot_product_attention"
+_OF_TRANSFORMERS = "sdpa_attention.py"
+_WHAT_THEY_TAKE = (
+    "What a fused kernel takes: float16 in place of bfloat16 below compute capability 8.0, a mask without a gradient, "
+    "a smaller head; and no kernel that is switched off."
+)
+
 
 def examine(evidence: Evidence) -> Answer:
     """Scores, probabilities and dropout masks of all calls, with their gradients."""
@@ -55,6 +62,8 @@ def examine(evidence: Evidence) -> Answer:
     if saved < NOTABLE_SHARE * evidence.peak_bytes:
         return Refuted(f"without the scores of attention the peak falls by {format_bytes(saved)} only")
     held = [allocation for allocation in evidence.live if allocation in blocks]
+    if _is_asked_for(evidence, calls):
+        return [_refused(evidence, calls, held, saved)]
     found = streams(evidence, calls)
     return [
         Finding(
@@ -75,6 +84,32 @@ def examine(evidence: Evidence) -> Answer:
             at=main_line(held),
         )
     ]
+
+
+def _is_asked_for(evidence: Evidence, calls: tuple[AttentionCall, ...]) -> bool:
+    """Whether each of `calls` is the math kernel of torch's own function, which took no fused one."""
+    texts = {line.at: line.text for line in evidence.capture.source_lines}
+    made = {(call.probabilities.source, call.probabilities.library) for call in calls}
+    return all(_FUNCTION in texts.get(source, "") or _OF_TRANSFORMERS in library for source, library in made)
+
+
+def _refused(evidence: Evidence, calls: tuple[AttentionCall, ...], held: list[Allocation], saved: int) -> Finding:
+    """The finding where the script asks for a fused kernel, and none of them takes its tensors."""
+    size = format_bytes(total_bytes(held))
+    asked = calls[0].probabilities
+    return Finding(
+        rule=RULE.slug,
+        title=f"Attention scores are written out: {size} of them at the peak, for no fused kernel takes the call",
+        bytes=saved,
+        evidence=(
+            f"{_FUNCTION} at {asked.source} runs as its math kernel on this card",
+            *largest_lines(held),
+            *_parts(held, calls),
+        ),
+        fixes=(Fix(kind="fused-attention", text=_WHAT_THEY_TAKE, effect=Effect.NOISE, saves_bytes=saved),),
+        basis=Basis.PATTERN,
+        at=main_line(held),
+    )
 
 
 def _where_unread(evidence: Evidence, calls: tuple[AttentionCall, ...], found: tuple[Stream, ...]) -> Iterator[Fix]:
