@@ -1,5 +1,8 @@
 """`peaksight.jax.predict`: what a program needs, who holds it, and whether JAX's pool has it."""
 
+import signal
+import subprocess
+import sys
 from functools import partial
 
 import pytest
@@ -10,7 +13,10 @@ import jax.numpy as jnp  # noqa: E402
 
 import peaksight.jax  # noqa: E402
 from peaksight.errors import UnsupportedError, UsageError  # noqa: E402
-from peaksight.jax.compiling import NoCompiler, topology_of  # noqa: E402
+from peaksight.jax.compiler import COMPILER, Answer, Order  # noqa: E402
+from peaksight.jax.compiler_process import topology_of  # noqa: E402
+from peaksight.jax.compiling import WITHOUT_TRITON, NoCompiler  # noqa: E402
+from peaksight.jax.targets import target_config  # noqa: E402
 from peaksight.records import Category  # noqa: E402
 
 
@@ -19,8 +25,8 @@ def has_compiler():
     from peaksight.gpus import find_card
 
     try:
-        topology_of(find_card("h100-80gb"))
-    except NoCompiler:
+        topology_of(target_config(find_card("h100-80gb")))
+    except Exception:
         return False
     return True
 
@@ -157,6 +163,58 @@ def test_without_the_plugin_liveness_answers(monkeypatch):
     assert {"jax-liveness"} <= {unknown.slug for unknown in report.not_simulated}
     assert report.peak.allocated_bytes == sum(row.bytes for row in report.live_at_peak)
     assert report.peak.allocated_bytes > STATE_BYTES
+
+
+@pytest.mark.parametrize(
+    ("code", "says", "num_asked"),
+    [(-9, "SIGKILL, as where the host has too little memory", 1), (-11, "ended with SIGSEGV)", 2)],
+)
+def test_a_compiler_that_ends_is_not_the_end(monkeypatch, code, says, num_asked):
+    """One that crashes is asked again without Triton; where that ends too it is an estimate, and one sentence."""
+    asked = []
+
+    def ends(order):
+        asked.append(order.options)
+        return Answer(code=code)
+
+    monkeypatch.setattr(COMPILER, "plan", ends)
+    (what,) = [each.what for each in predict(donate_argnums=0).not_simulated if each.slug == "jax-liveness"]
+
+    assert says in what
+    assert asked == [{}, WITHOUT_TRITON][:num_asked]
+
+
+@needs_compiler
+def test_a_plan_without_triton_is_a_plan(monkeypatch):
+    """It counts as XLA's own."""
+    plan = COMPILER.plan
+    monkeypatch.setattr(COMPILER, "plan", lambda order: plan(order) if order.options else Answer(code=-11))
+
+    assert "jax-liveness" not in {each.slug for each in predict(donate_argnums=0).not_simulated}
+
+
+CRASH = """
+import os
+from peaksight.jax import compiler_process
+from peaksight.jax.compiler import Order
+compiler_process.answer_to = lambda order: os.abort()
+order = Order(module=b"", target="", num_cards=1, num_devices=1, folder="")
+print([compiler_process._in_a_fork(order).code for _ in range(2)])
+"""
+
+
+def test_a_crash_ends_only_the_fork():
+    """The process that serves lives on."""
+    done = subprocess.run([sys.executable, "-c", CRASH], capture_output=True, text=True, check=True)
+
+    assert done.stdout == f"{[-signal.SIGABRT.value] * 2}\n"
+
+
+def test_the_compiler_says_what_is_wrong_with_an_order(tmp_path):
+    """A module that is none, and a description of no card."""
+    order = Order(module=b"no module", target="no card", num_cards=1, num_devices=1, folder=str(tmp_path))
+
+    assert COMPILER.plan(order).is_missing
 
 
 def test_a_fraction_that_is_none(monkeypatch):

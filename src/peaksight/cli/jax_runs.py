@@ -37,6 +37,10 @@ def simulate_jax(
         UnsupportedError: JAX is not installed, or the script does what is not simulated.
     """
     check_jax()
+    from peaksight.jax.compiler import COMPILER
+
+    with variables(command.environment), variables(_settings(num_gpus).items()):
+        COMPILER.start()
     with variables(command.environment), variables(_settings(num_gpus).items()), Scratch() as scratch:
         from peaksight.jax.script import Session
 

@@ -1,26 +1,27 @@
 """XLA's own compiler for the card, on a machine without one: a deviceless compile."""
 
-import os
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import jax
-from jax.experimental import topologies
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from peaksight.errors import UnsupportedError
 from peaksight.gpus import Card
+from peaksight.jax.compiler import COMPILER, Answer, Order, first_line, how_it_ended, is_of_system
 from peaksight.jax.dump import CompiledProgram, read_dump
-from peaksight.jax.private import callbacks_lowered, compile_lowered, num_devices_of, output_shardings, whole_tracebacks
+from peaksight.jax.private import callbacks_lowered, module_of, num_devices_of, output_shardings, whole_tracebacks
 from peaksight.jax.targets import target_config
+
+# Products in Triton are what XLA's compiler fails at most often; without them it takes those of cuBLAS.
+WITHOUT_TRITON = {"xla_gpu_enable_triton_gemm": "False"}
 
 
 class NoCompiler(Exception):
-    """There is no compiler for the card here; the text says why."""
+    """There is no compiler for the card here, or it crashes; the text says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,40 +38,52 @@ class Call:
     out_shardings: tuple[Any, ...]
 
 
-@cache
-def topology_of(card: Card, num_devices: int = 1) -> Any:
-    """The devices of `num_devices` virtual cards; NoCompiler without the CUDA plugin."""
-    os.environ.setdefault("JAX_SKIP_CUDA_CONSTRAINTS_CHECK", "1")
-    target = target_config(card)
-    try:
-        return topologies.get_topology_desc(platform="cuda", target_config=target, topology=f"1x1x{num_devices}")
-    except Exception as error:
-        raise NoCompiler(_first_line(error)) from error
-
-
 def compile_for(card: Card, call: Call, num_devices: int = 1) -> CompiledProgram:
     """What XLA plans for `call` on one of `num_devices` cards.
 
     Raises:
-        NoCompiler: the CUDA plugin is missing.
+        NoCompiler: the CUDA plugin is missing, or XLA's compiler crashes.
         UnsupportedError: XLA cannot compile the function for the card.
     """
-    topology = topology_of(card, num_devices)
+    target = target_config(card)
     arguments = [
         jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=sharding)
         for aval, sharding in zip(call.closed.in_avals, _given_shardings(call), strict=True)
     ]
     asked = {} if all(each is None for each in call.out_shardings) else {"out_shardings": list(call.out_shardings)}
     jitted = jax.jit(_named(call), donate_argnums=_places(call.donated), keep_unused=True, **asked)
+    try:
+        with whole_tracebacks(), callbacks_lowered():
+            lowered = jitted.trace(*arguments).lower(lowering_platforms=("cuda",))
+    except Exception as error:
+        raise _cannot_compile(call.name, card, first_line(error)) from error
     with tempfile.TemporaryDirectory(prefix="peaksight-xla-") as folder:
-        try:
-            with whole_tracebacks(), callbacks_lowered():
-                lowered = jitted.trace(*arguments).lower(lowering_platforms=("cuda",))
-            executable = compile_lowered(lowered, topology.devices, Path(folder))
-        except Exception as error:
-            raise _cannot_compile(call.name, card, error) from error
-        outputs = output_shardings(executable, num_devices_of(lowered), _mesh_of(call))
-        return read_dump(Path(folder), executable.get_compiled_memory_stats(), output_shardings=outputs)
+        order = Order(
+            module=module_of(lowered),
+            target=target,
+            num_cards=num_devices,
+            num_devices=num_devices_of(lowered),
+            folder=folder,
+        )
+        answer = _answer_to(order)
+        if answer.is_missing:
+            raise NoCompiler(answer.error)
+        if answer.error:
+            raise _cannot_compile(call.name, card, answer.error)
+        outputs = output_shardings(answer.shardings, order.num_devices, _mesh_of(call))
+        return read_dump(Path(folder), answer.sizes, output_shardings=outputs)
+
+
+def _answer_to(order: Order) -> Answer:
+    """That of the compiler, once more without Triton where it fails; NoCompiler where it ends instead."""
+    answer = COMPILER.plan(order)
+    if answer.is_missing or is_of_system(answer.code) or not (answer.error or answer.code):
+        again = answer
+    else:
+        again = COMPILER.plan(replace(order, options=WITHOUT_TRITON))
+    if again.code:
+        raise NoCompiler(how_it_ended(again.code))
+    return again
 
 
 def _mesh_of(call: Call) -> Any:
@@ -100,13 +113,8 @@ def _places(flags: Sequence[bool]) -> tuple[int, ...]:
     return tuple(place for place, flag in enumerate(flags) if flag)
 
 
-def _cannot_compile(name: str, card: Card, error: Exception) -> UnsupportedError:
+def _cannot_compile(name: str, card: Card, why: str) -> UnsupportedError:
     return UnsupportedError(
-        f"Can't compile {name} for a {card.product_name}: {_first_line(error)}. "
-        "Simulate the training without that part.",
+        f"Can't compile {name} for a {card.product_name}: {why}. Simulate the training without that part.",
         slug="jax-compile",
     )
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -10,7 +10,7 @@ MAX_NAMES = 5
 AUTOTUNING_SHARE = 0.05
 TEXTS = {
     "jax-autotuning": "kernels that XLA chooses by timing them on the card: some need scratch memory of their own",
-    "jax-liveness": "no compiler for the card here ({names}): memory from the jaxpr alone, usually within 10 %",
+    "jax-liveness": "no plan by XLA's compiler ({names}): memory from the jaxpr alone, usually within 10 %",
     "jax-values": "values that the script reads of arrays on the card, {times}: stand-ins were given (1.0, 1, False)",
     "jax-eager": "operations outside of jit, {times}: their results count, not what they need while they run",
     "jax-files": "arrays that would be written to or read from checkpoints, {times}: no file was touched",

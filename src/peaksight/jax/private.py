@@ -10,25 +10,33 @@ import jax
 import numpy as np
 from jax._src import compiler, core
 from jax._src.interpreters import mlir
+from jax._src.lib.mlir import ir
 from jax._src.sharding_impls import GSPMDSharding, _gspmd_to_named_sharding_via_mesh
 from jaxlib import _jax
 
 
-def compile_lowered(lowered: Any, devices: Sequence[Any], dump: Path) -> Any:
-    """The executable of a `jax.stages.Lowered` for the first of `devices`, which need not exist; XLA writes to `dump`.
+def module_of(lowered: Any) -> bytes:
+    """The StableHLO of a `jax.stages.Lowered`, as bytecode."""
+    return bytes(mlir.module_to_bytecode(lowered.compiler_ir()))
+
+
+def compile_module(
+    module: bytes, num_devices: int, devices: Sequence[Any], dump: Path, options: Mapping[str, str]
+) -> Any:
+    """The executable of a StableHLO `module` for the first of `devices`, which need not exist; XLA writes to `dump`.
 
     What it was lowered for does not matter: a module knows how many devices it has, and not which.
     """
-    num_devices = lowered._lowering.compile_args["num_devices"]
     client = devices[0].client
-    options = compiler.get_compile_options(
+    asked = compiler.get_compile_options(
         num_replicas=1,
         num_partitions=num_devices,
         device_assignment=np.arange(num_devices).reshape(1, num_devices),
-        env_options_overrides={"xla_dump_to": str(dump), "xla_dump_hlo_as_text": "True"},
+        env_options_overrides={"xla_dump_to": str(dump), "xla_dump_hlo_as_text": "True", **options},
         backend=client,
     )
-    return client.compile(lowered.compiler_ir(), _jax.DeviceList(tuple(devices[:num_devices])), options)
+    with mlir.make_ir_context():
+        return client.compile(ir.Module.parse(module), _jax.DeviceList(tuple(devices[:num_devices])), asked)
 
 
 @contextmanager
@@ -53,12 +61,12 @@ def callbacks_lowered() -> Iterator[None]:
         mlir.ModuleContext.get_backend = before
 
 
-def output_shardings(executable: Any, num_devices: int, mesh: Any = None) -> tuple[Any, ...]:
-    """How the outputs of an executable lie on the devices of this process, on `mesh` if any; empty for one device."""
+def output_shardings(given: Sequence[Any], num_devices: int, mesh: Any = None) -> tuple[Any, ...]:
+    """How outputs sharded as `given` lie on the devices of this process, on `mesh` if any; empty for one device."""
     if num_devices == 1:
         return ()
     devices = tuple(jax.devices()[:num_devices])
-    found = (GSPMDSharding(devices, sharding) for sharding in executable.get_output_shardings())
+    found = (GSPMDSharding(devices, each) for each in given)
     return tuple(each if mesh is None else _gspmd_to_named_sharding_via_mesh(each, mesh) for each in found)
 
 
