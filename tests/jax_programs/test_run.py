@@ -156,6 +156,28 @@ def test_sharded_over_two_cards(tmp_path, axis_type):
     assert "P('data',) P()" in process.stdout.replace("PartitionSpec", "P")
 
 
+def test_pmap_is_a_step_of_each_card(tmp_path):
+    """Of what `jax.pmap` maps each card holds its own."""
+    script = written(
+        tmp_path,
+        "from functools import partial",
+        "@partial(jax.pmap, axis_name='data', donate_argnums=0)",
+        "def step(w, x):",
+        "    grad = jax.grad(lambda w: jnp.mean(jnp.tanh(x @ w) ** 2))(w)",
+        "    return w - jax.lax.pmean(grad, 'data')",
+        "w = jnp.ones((2, 1024, 1024))",
+        "for _ in range(2):",
+        "    w = step(w, np.ones((2, 64, 1024), np.float32))",
+    )
+    process = run("--gpus", 2, script, json_file=tmp_path / "report.json")
+    report = json.loads((tmp_path / "report.json").read_text())
+    program = report["programs"][0]
+
+    assert process.returncode == 0, process.stderr
+    assert len(report["steps"]) == 2
+    assert program["argument_bytes"] == (4 << 20) + 64 * 1024 * 4
+
+
 def test_orbax_restores_items(tmp_path):
     """Of a `Composite` each item comes back, by its name, and without shapes there is one sentence."""
     pytest.importorskip("orbax.checkpoint")

@@ -234,9 +234,10 @@ def _can_hold(sharding: Any, aval: Any) -> bool:
 
 
 def _is_of_jax(closed: ClosedJaxpr) -> bool:
-    """Whether the jitted function is one of JAX's own, as `jnp.where`."""
+    """Whether the jitted function is one of JAX's own, as `jnp.where`; what `jax.pmap` makes runs the person's."""
     info = closed.jaxpr.debug_info.func_src_info or ""
-    return "/jax/_src/" in info or "/jax/numpy" in info
+    runs_another = any(eqn.primitive.name == "shard_map" for eqn in closed.jaxpr.eqns)
+    return ("/jax/_src/" in info or "/jax/numpy" in info) and not runs_another
 
 
 def _followed(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:

@@ -25,7 +25,9 @@ def call_with(parameters: dict[str, Any], given: Sequence[Any]) -> Call:
     """The call of a `pjit` equation with `parameters` on arguments whose shardings are `given` (None: one device)."""
     shardings = tuple(
         given_sharding if (asked := _known(asked_sharding)) is None else asked
-        for asked_sharding, given_sharding in zip(parameters["in_shardings"], given, strict=True)
+        for asked_sharding, given_sharding in zip(
+            parameters["in_shardings"], _as_mapped(parameters["jaxpr"], given), strict=True
+        )
     )
     return Call(
         closed=parameters["jaxpr"],
@@ -39,6 +41,19 @@ def call_with(parameters: dict[str, Any], given: Sequence[Any]) -> Call:
 def paths_of(closed: ClosedJaxpr) -> tuple[str, ...]:
     """The names of the arguments: `state.params['w']`."""
     return argument_paths(closed)
+
+
+def _as_mapped(closed: ClosedJaxpr, given: Sequence[Any]) -> list[Any]:
+    """`given`, with those of one device laid out as the `shard_map` takes them that reads them: so `jax.pmap` does."""
+    asked = {}
+    for eqn in closed.jaxpr.eqns:
+        if eqn.primitive.name == "shard_map" and isinstance(mesh := eqn.params["mesh"], jax.sharding.Mesh):
+            specs = zip(eqn.invars, eqn.params["in_specs"], strict=True)
+            asked |= {id(value): jax.sharding.NamedSharding(mesh, spec) for value, spec in specs}
+    return [
+        sharding if isinstance(sharding, jax.sharding.NamedSharding) else asked.get(id(value), sharding)
+        for value, sharding in zip(closed.jaxpr.invars, given, strict=True)
+    ]
 
 
 def _known(sharding: Any) -> Any:
