@@ -1,6 +1,6 @@
 """The process that compiles for cards: takes orders on its standard input, and answers on its standard output.
 
-Each order has a fork of its own, in which alone XLA is started: its crash, or its end where the memory of the host ends,
+Each order has a fork of its own, in which alone XLA is started: its crash, or its end where the host has no memory,
 is an answer like any other.
 """
 
