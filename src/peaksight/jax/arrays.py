@@ -7,8 +7,8 @@ import jax
 import numpy as np
 from jax._src import core
 
+from peaksight.jax.entries import Entry
 from peaksight.jax.execution import device_bytes
-from peaksight.jax.ledger import Entry
 
 if TYPE_CHECKING:
     from peaksight.jax.interception import VirtualTrace

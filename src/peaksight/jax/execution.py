@@ -13,7 +13,8 @@ from jax.extend.core import ClosedJaxpr, Jaxpr
 from peaksight.gpus import Card
 from peaksight.jax.compiling import Call, NoCompiler, compile_for
 from peaksight.jax.dump import Buffer, CompiledProgram
-from peaksight.jax.ledger import Entry, Ledger, What
+from peaksight.jax.entries import Entry, What
+from peaksight.jax.ledger import Ledger
 from peaksight.jax.liveness import liveness
 from peaksight.jax.roles import roles_of
 from peaksight.records import Role

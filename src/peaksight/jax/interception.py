@@ -2,31 +2,24 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from math import prod
 from typing import Any
 from weakref import finalize
 
 import jax
 import numpy as np
 from jax._src import core
-from jax._src.interpreters import partial_eval
 from jax.extend.core import ClosedJaxpr
 
 from peaksight.jax.arrays import VirtualArray
+from peaksight.jax.entries import Entry, What
 from peaksight.jax.execution import device_bytes, tensor_of
+from peaksight.jax.following import FOLLOWED_SIZE, LOOPS, SMALL_BYTES, followed, known_of, size_of
 from peaksight.jax.job import Job
-from peaksight.jax.ledger import Entry, What
 from peaksight.jax.source_lines import user_line
 from peaksight.jax.tracing import call_with
 from peaksight.records import Role
 
-# Results up to this size are computed if all that goes in is there: seeds, schedules, index ranges.
-SMALL_BYTES = 1 << 20
-# Outputs with so few whole numbers are followed through jitted functions, if so few operations make them.
-FOLLOWED_SIZE = 64
-FOLLOWED_OPERATIONS = 200
 _JITTED = ("pjit", "jit")
-_LOOPS = ("scan", "while", "cond", "remat2", "checkpoint", "remat", "shard_map", "custom_lin", "closed_call")
 
 
 class VirtualTrace(core.Trace):
@@ -57,13 +50,13 @@ class VirtualTrace(core.Trace):
         for arg in args:
             if isinstance(arg, VirtualArray):
                 arg.check()
-        given = [_known(arg) for arg in args]
+        given = [known_of(arg) for arg in args]
         with core.set_current_trace(self):
             if primitive.name in _JITTED and not _is_of_jax(params["jaxpr"]):
                 return self._call(params, args)
             if primitive.name == "device_put":
                 return self._device_put(primitive, args, params)
-            if primitive.name in _LOOPS:
+            if primitive.name in LOOPS:
                 return self._loop(primitive, args, params)
         if not any(isinstance(arg, VirtualArray) for arg in given) and self._is_small(primitive, given, params):
             with core.set_current_trace(core.eval_trace):
@@ -85,7 +78,7 @@ class VirtualTrace(core.Trace):
         """An array made of a value of the host."""
         if isinstance(val, jax.Array):
             return val
-        if _size_of(core.typeof(val)) <= SMALL_BYTES:
+        if size_of(core.typeof(val)) <= SMALL_BYTES:
             with core.set_current_trace(core.eval_trace):
                 return core.eval_trace.stage_value(val)
         return self._array(core.typeof(val), Role.INPUT, "device_put")
@@ -125,7 +118,7 @@ class VirtualTrace(core.Trace):
                 lent.append(entry)
             entries.append(entry)
         outputs = self._job.call(call, entries)
-        known = _followed(call.closed, args)
+        known = followed(call.closed, args)
         for arg, donated in zip(args, call.donated, strict=True):
             if donated and isinstance(arg, VirtualArray):
                 arg.donate()
@@ -172,7 +165,7 @@ class VirtualTrace(core.Trace):
             sharding = device if isinstance(device, jax.sharding.NamedSharding) else getattr(arg, "placed", None)
             if isinstance(arg, VirtualArray) and (sharding is None or sharding == arg.placed):
                 results.append(arg)
-            elif sharding is None and not isinstance(arg, VirtualArray) and _size_of(core.typeof(arg)) <= SMALL_BYTES:
+            elif sharding is None and not isinstance(arg, VirtualArray) and size_of(core.typeof(arg)) <= SMALL_BYTES:
                 single = {**params, "devices": (device,), "srcs": params["srcs"][:1]}
                 single["copy_semantics"] = params["copy_semantics"][:1]
                 with core.set_current_trace(core.eval_trace):
@@ -197,7 +190,7 @@ class VirtualTrace(core.Trace):
         return list(found) if primitive.multiple_results else [found]
 
     def _is_small(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> bool:
-        return sum(map(_size_of, self._abstract(primitive, args, params))) <= SMALL_BYTES
+        return sum(map(size_of, self._abstract(primitive, args, params))) <= SMALL_BYTES
 
     def _array(self, aval: Any, role: Role, op: str, sharding: Any = None, known: Any = None) -> VirtualArray:
         what = What(role=role, tensor=tensor_of(aval), op=str(op), source=user_line())
@@ -205,23 +198,14 @@ class VirtualTrace(core.Trace):
         return VirtualArray(self, aval, entry, sharding, known)
 
 
-def _known(arg: Any) -> Any:
-    """An array with its numbers where they are known."""
-    return arg.known if isinstance(arg, VirtualArray) and arg.known is not None else arg
-
-
 def _value(arg: Any) -> Any:
     """The numbers of a small value of the host."""
-    known = _known(arg)
+    known = known_of(arg)
     return known if not isinstance(known, VirtualArray) and np.size(known) <= FOLLOWED_SIZE else None
 
 
 def _struct(aval: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(aval.shape, aval.dtype)
-
-
-def _size_of(aval: Any) -> int:
-    return prod(getattr(aval, "shape", ())) * int(getattr(getattr(aval, "dtype", None), "itemsize", 1))
 
 
 def _can_hold(sharding: Any, aval: Any) -> bool:
@@ -238,32 +222,3 @@ def _is_of_jax(closed: ClosedJaxpr) -> bool:
     info = closed.jaxpr.debug_info.func_src_info or ""
     runs_another = any(eqn.primitive.name == "shard_map" for eqn in closed.jaxpr.eqns)
     return ("/jax/_src/" in info or "/jax/numpy" in info) and not runs_another
-
-
-def _followed(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-    """For each output its numbers, where few operations make them of known ones: step counters and random keys."""
-    wanted = [_is_followed(aval) for aval in closed.out_avals]
-    values: list[Any] = [None] * len(wanted)
-    for place, is_wanted in enumerate(wanted):
-        if is_wanted:
-            values[place] = _computed(closed, place, args)
-    return values
-
-
-def _computed(closed: ClosedJaxpr, place: int, args: Sequence[Any]) -> Any:
-    used = [each == place for each in range(len(closed.out_avals))]
-    jaxpr, is_read = partial_eval.dce_jaxpr(closed.jaxpr, used)
-    given = [_known(arg) for arg, reads in zip(args, is_read, strict=True) if reads]
-    if len(jaxpr.eqns) > FOLLOWED_OPERATIONS or any(isinstance(each, VirtualArray) for each in given):
-        return None
-    if any(_size_of(core.typeof(each)) > SMALL_BYTES for each in given) or jaxpr.effects:
-        return None
-    if any(eqn.primitive.name in _LOOPS for eqn in jaxpr.eqns):
-        return None
-    with core.set_current_trace(core.eval_trace):
-        return core.eval_jaxpr(jaxpr, closed.consts, *given)[0]
-
-
-def _is_followed(aval: Any) -> bool:
-    is_number = jax.dtypes.issubdtype(aval.dtype, np.floating)
-    return prod(aval.shape) <= FOLLOWED_SIZE and not is_number

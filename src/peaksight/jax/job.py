@@ -11,8 +11,9 @@ from jax.extend.core import ClosedJaxpr
 
 from peaksight.gpus import Room
 from peaksight.jax.compiling import Call
+from peaksight.jax.entries import Entry, What
 from peaksight.jax.execution import Planned, arguments_of, differentiates, execute, plan
-from peaksight.jax.ledger import Entry, Ledger, What
+from peaksight.jax.ledger import Ledger
 from peaksight.jax.notes import Notes
 from peaksight.jax.pool import pool_on
 from peaksight.jax.tracing import paths_of

@@ -3,34 +3,15 @@
 import time
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from peaksight.allocator.bfc import BfcAllocator, Chunk, rounded_bytes
 from peaksight.gpus import Room
-from peaksight.jax.dump import Buffer, CompiledProgram
+from peaksight.jax.dump import CompiledProgram
+from peaksight.jax.entries import Entry, What, what_of
 from peaksight.jax.pool import Pool
-from peaksight.jax.roles import phase_of, place_of
+from peaksight.jax.roles import phase_of
 from peaksight.records import Allocation, Capture, Failure, Phase, Role, StepPeak
-
-
-@dataclass(slots=True, kw_only=True)
-class Entry:
-    """An array on the card: what its allocation will say, and its chunk, None where the pool had none for it."""
-
-    birth: Allocation
-    chunk: Chunk | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class What:
-    """What an array is for, as reports name it."""
-
-    role: Role
-    tensor: str
-    op: str = ""
-    module: str = ""
-    source: str = ""
-    library: str = ""
 
 
 class Ledger:
@@ -128,7 +109,7 @@ class Ledger:
             self._allocations.append(self._birth(rest, rest, whole, Phase.OTHER, False))
         for buffer in sorted(program.buffers, key=lambda each: each.born):
             self.tick += 1
-            what = _what(buffer, arguments)
+            what = what_of(buffer, arguments)
             phase, grad = phase_of(buffer.op_name, trains=trains)
             self._allocations.append(self._birth(buffer.bytes, buffer.bytes, what, phase, grad))
 
@@ -240,19 +221,3 @@ class Ledger:
             free_bytes=free,
         )
         self._limited = None
-
-
-def _what(buffer: Buffer, arguments: Sequence[What]) -> What:
-    """What a piece of temporary memory is for: in a backward pass what has a parameter's shape is a gradient."""
-    module, op = place_of(buffer.op_name)
-    if buffer.argument >= 0:
-        module, op = arguments[buffer.argument].module, "copy"
-    shapes = {_shape(what.tensor) for what in arguments if what.role is Role.PARAMETER}
-    is_gradient = "transpose(" in buffer.op_name and _shape(buffer.tensor) in shapes
-    role = Role.GRADIENT if is_gradient else Role.UNMARKED
-    return What(role=role, tensor=buffer.tensor, op=op, module=module, source=buffer.source)
-
-
-def _shape(tensor: str) -> str:
-    """The part of `f32[8, 512]` that is no type, without blanks."""
-    return tensor.partition("[")[2].replace(" ", "")

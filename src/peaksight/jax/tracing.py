@@ -45,7 +45,7 @@ def paths_of(closed: ClosedJaxpr) -> tuple[str, ...]:
 
 def _as_mapped(closed: ClosedJaxpr, given: Sequence[Any]) -> list[Any]:
     """`given`, with those of one device laid out as the `shard_map` takes them that reads them: so `jax.pmap` does."""
-    asked = {}
+    asked: dict[int, Any] = {}
     for eqn in closed.jaxpr.eqns:
         if eqn.primitive.name == "shard_map" and isinstance(mesh := eqn.params["mesh"], jax.sharding.Mesh):
             specs = zip(eqn.invars, eqn.params["in_specs"], strict=True)
