@@ -19,6 +19,7 @@ FEW_CHANNELS = 4
 MANY_IN_HALF = 64
 MOST_SUMMED_CHANNELS = 256
 MOST_POSITIONS = 1 << 17
+MOST_POSITIONS_OF_LINES = 1 << 14
 FEW_FILTERS = 64
 FEW_BOTH = 32
 SMALL_SIDE = 3
@@ -85,7 +86,7 @@ def padding(convolution: Convolution) -> int:
 
 def overlaps_by_half(convolution: Convolution) -> bool:
     """A stem whose large windows overlap by more than half, as in residual networks."""
-    is_large = len(convolution.kernel) == 2 and prod(convolution.kernel) > SMALL_WINDOW
+    is_large = len(convolution.kernel) > 1 and prod(convolution.kernel) > SMALL_WINDOW
     return is_large and convolution.kernel[0] > 2 * convolution.stride[0]
 
 
@@ -146,11 +147,17 @@ def _skips_positions(convolution: Convolution) -> bool:
 
 
 def _writes_in_place(convolution: Convolution) -> bool:
-    """Whether `y` needs no copy: short sums over images in single precision, of few positions unless of 64 channels."""
-    is_image = len(convolution.kernel) == 2 and not convolution.is_transposed
-    if not is_image or convolution.is_half or convolution.groups > 1:
+    """Whether `y` needs no copy: in single precision short sums, of few positions unless from 64 channels to 128.
+
+    Of volumes those to 64 channels.
+    """
+    if convolution.is_half or convolution.groups > 1:
         return False
     filters, channels = convolution.y.shape[1], convolution.channels
+    if len(convolution.kernel) == 1:
+        return convolution.sum_length < SHORT_SUM and convolution.num_positions < MOST_POSITIONS_OF_LINES
+    if len(convolution.kernel) == 3:
+        return filters == FEW_FILTERS and channels % FEW_CHANNELS == 0
     if FEW_FILTERS < filters <= 2 * FEW_FILTERS and channels == FEW_FILTERS:
         return convolution.sum_length <= LONGER_SUM
     is_short = convolution.sum_length <= SHORT_SUM and channels <= MOST_SUMMED_CHANNELS

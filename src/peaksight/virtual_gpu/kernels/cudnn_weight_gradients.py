@@ -32,6 +32,8 @@ LARGE_IMAGE = 1 << 12
 LARGE_BATCH = 64
 FEW_WEIGHTS = 1 << 12
 POSITIONS_OF_LAST_PART = 224
+FEWEST_POSITIONS = 784
+POSITIONS_OF_PRODUCT_PART = 80
 MANY_TILES = 16
 FEW_ROWS = 32
 MOST_PRODUCT_PARTS = 256
@@ -133,6 +135,9 @@ def _of_product_in_channels_last(convolution: Convolution, partial_bytes: int, n
     splits = min(MOST_PRODUCT_PARTS, num_multiprocessors * TILE_BYTES // partial_bytes)
     if convolution.is_half:
         splits = min(splits, convolution.num_positions // 2048) if convolution.weight.numel() < LARGE_WEIGHT else 0
+    else:
+        is_split = convolution.num_positions > FEWEST_POSITIONS
+        splits = min(splits, convolution.num_positions // POSITIONS_OF_PRODUCT_PART) if is_split else 0
     return splits * partial_bytes if splits > 1 else 0
 
 
