@@ -44,7 +44,7 @@ def gradient_of_weight(convolution: Convolution, num_multiprocessors: int) -> in
 
 
 def _has_dense_groups(convolution: Convolution) -> bool:
-    """Whether in half, too, large windows over large images are groups of four channels: 5 x 5 of many channels alone."""
+    """In half, too, large windows over large images are groups of four channels: 5 x 5 if of many channels."""
     if len(convolution.kernel) != 2 or min(convolution.x.shape[2:]) < LARGE_SIDE or prod(convolution.stride) > 1:
         return False
     if prod(convolution.kernel) > SMALL_WINDOW:
