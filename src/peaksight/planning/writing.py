@@ -9,6 +9,7 @@ from typing import Any
 from peaksight.extras import is_installed
 from peaksight.planning.edit_candidates import words_of
 from peaksight.planning.edited_files import EditedFiles
+from peaksight.planning.hydra_keys import where_set
 from peaksight.planning.knob_edits import Place, edit_flags, edit_knobs
 from peaksight.planning.situation import Situation
 from peaksight.records.plan import Change
@@ -30,7 +31,8 @@ def written(situation: Situation, candidate: Candidate) -> tuple[tuple[Written, 
     if candidate.arguments is not None:
         words = f"the script's arguments: {shlex.join(candidate.arguments)}"
         place = edit_flags(sources, situation, candidate.arguments)
-        found.append(Written(kind="own-flags", words=words, at=place.at, in_diff=bool(place.lines)))
+        at = place.at or where_set(sources.script, situation.command.args, candidate.arguments)
+        found.append(Written(kind="own-flags", words=words, at=at, in_diff=bool(place.lines)))
     return tuple(found), sources
 
 
