@@ -46,16 +46,21 @@ _Place = tuple[str, str, str]
 def examine(evidence: Evidence) -> Answer:
     """What the batches of evaluations leave to later ones."""
     kept: dict[Allocation, int] = {}
+    in_training_mode = False
     for calls, end in _evaluations(evidence):
-        kept |= _collected(evidence, calls, end)
+        collected = _collected(evidence, calls, end)
+        in_training_mode |= bool(collected) and all(call.training for call in calls)
+        kept |= collected
     saved = evidence.saved_by_freeing(kept)
     held = [allocation for allocation in evidence.live if allocation in kept]
     if saved < NOTABLE_SHARE * evidence.peak_bytes:
         return Refuted(f"batches of evaluations leave {format_bytes(total_bytes(held))} that is there at the peak")
+    # A model that acts, or labels, in train mode evaluates nothing.
+    who = "Forward passes without a backward leave" if in_training_mode else "An evaluation collects"
     return [
         Finding(
             rule=RULE.slug,
-            title=f"An evaluation collects {format_bytes(total_bytes(held))} on the card, in {len(held)} blocks",
+            title=f"{who} {format_bytes(total_bytes(held))} on the card, in {len(held)} blocks",
             bytes=saved,
             evidence=(*largest_lines(held), *names_of(evidence, held)),
             fixes=(

@@ -29,6 +29,15 @@ def test_predictions_in_a_list():
     assert finding.at == "eval.py:3"
 
 
+def test_what_a_model_that_acts_leaves_is_no_evaluation():
+    """In train mode without autograd, as a policy that fills a replay buffer."""
+    (acting,) = look(lambda batch, tick: [(8 * MIB, {"born": tick})], training=True)
+    (evaluating,) = look(lambda batch, tick: [(8 * MIB, {"born": tick})])
+
+    assert acting.title.startswith("Forward passes without a backward leave")
+    assert evaluating.title.startswith("An evaluation collects")
+
+
 def test_predictions_that_are_joined_for_each_batch():
     """The old tensor and the new one, twice what is kept."""
     (finding,) = look(
