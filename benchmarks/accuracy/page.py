@@ -12,6 +12,7 @@ from benchmarks.accuracy.goals import render_goals
 from benchmarks.accuracy.predictions import Prediction
 from benchmarks.accuracy.ranks import memory_cells, render_ranks
 from benchmarks.accuracy.scores import Score, score
+from benchmarks.accuracy.under_jax import render_jax
 from benchmarks.accuracy.workloads import TORCH
 from benchmarks.tables import table
 from peaksight.units import GIB, MIB
@@ -51,6 +52,7 @@ def render_page(
         render_differences([*predictions, *first]),
         render_first(first),
         render_ranks(ranks),
+        render_jax() if predictions else "",
         "## Every workload",
         table(COLUMNS, map(_row, scores)),
         _failures([*predictions, *first, *ranks]),
