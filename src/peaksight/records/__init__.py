@@ -1,17 +1,12 @@
 """What passes between stages: frozen dataclasses. No torch, no logic."""
 
+from peaksight.records.allocations import Action, Allocation, AllocatorCall, Category, Failure, Role
 from peaksight.records.budget import Budget, BudgetPart
 from peaksight.records.capture import (
     WITHOUT_ANSWER,
-    Action,
-    Allocation,
-    AllocatorCall,
     Approximation,
     Capture,
-    Category,
-    Failure,
     NotReached,
-    Role,
     ScratchWrite,
     SourceLine,
     StepPeak,

@@ -5,7 +5,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from peaksight.records.capture import Role
+from peaksight.records.allocations import Role
 from peaksight.records.watched import WatchedProcess, WatchedStep
 
 CAPSULE_FORMAT: Final = "peaksight.capsule"

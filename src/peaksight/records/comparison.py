@@ -6,7 +6,8 @@ The field names are the published schema. Bytes are those of blocks alive at the
 from dataclasses import dataclass
 from enum import StrEnum
 
-from peaksight.records.capture import Approximation, Category
+from peaksight.records.allocations import Category
+from peaksight.records.capture import Approximation
 from peaksight.records.phases import Phase
 from peaksight.records.report import Gpu, OutOfMemory, Peak
 

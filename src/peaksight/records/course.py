@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from peaksight.records.capture import Category
+from peaksight.records.allocations import Category
 from peaksight.records.phases import Phase
 
 

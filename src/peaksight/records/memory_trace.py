@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from peaksight.records.capture import Capture, Category
+from peaksight.records.allocations import Category
+from peaksight.records.capture import Capture
 
 # The row of what belongs to no allocation.
 NO_ROW = -1

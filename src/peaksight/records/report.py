@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
+from peaksight.records.allocations import Category
 from peaksight.records.budget import Budget
-from peaksight.records.capture import Approximation, Category, NotReached, ScratchWrite
+from peaksight.records.capture import Approximation, NotReached, ScratchWrite
 from peaksight.records.course import Course
 from peaksight.records.findings import Examined, Finding
 from peaksight.records.jax_program import ProgramCall
