@@ -43,7 +43,7 @@ def two_questions() -> UsageError:
     """For options that ask for more than one answer."""
     return UsageError(
         "Can't answer two questions at once: --sweep, --max-batch and --cheapest each stand alone, without "
-        "--apply, --certify and --report, and the first two without --vary. Ask one after the other.",
+        "--apply, --write, --certify and --report, and the first two without --vary. Ask one after the other.",
         slug="two-questions",
     )
 

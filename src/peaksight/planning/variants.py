@@ -47,6 +47,8 @@ def flag_and_values(text: str) -> tuple[str, list[str]]:
     if len(flags) != 1:
         raise _without_values(text)
     (flag, values), *_ = flags
+    if not all(values):
+        raise _without_values(text)
     return (flag if flag.startswith("-") or "." in flag else f"--{flag}"), values
 
 

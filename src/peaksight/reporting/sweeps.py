@@ -37,9 +37,23 @@ def _answer(found: SweepReport) -> tuple[str, str]:
     card = next((f"{format_bytes(row.limit_bytes)} of {row.gpu}" for row in found.rows), "card")
     if found.best is None:
         return f"None of the tried values of {found.flag} fits the {card} (predicted).", "bold red"
+    if _changes_nothing(found):
+        size, tried = format_bytes(found.best.tried.outcome.reserved_bytes), len(found.rows)
+        return (
+            f"{found.flag} makes no difference: at each of {tried} values the run needs {size} of the {card} "
+            "(predicted). Check that the script reads it.",
+            "bold yellow",
+        )
     which = "The largest that fits" if found.asked == "max-batch" else "The last one that fits"
     size = format_bytes(found.best.tried.outcome.reserved_bytes)
     return f"{which} the {card}: {found.flag} {found.best.value}, with {size} reserved (predicted).", "bold green"
+
+
+def _changes_nothing(found: SweepReport) -> bool:
+    """Whether several values all come to the same peaks, of as many samples."""
+    outcomes = [row.tried.outcome for row in found.rows]
+    same = {(each.error, each.samples, each.allocated_bytes, each.reserved_bytes) for each in outcomes}
+    return len(outcomes) > 1 and len(same) == 1
 
 
 def _card(found: SweepReport) -> tuple[str, str]:

@@ -83,3 +83,10 @@ def test_more_than_one_flag():
     """Is for --vary."""
     with pytest.raises(UsageError):
         flag_and_values("--batch 2,4 --accum 1,2")
+
+
+@pytest.mark.parametrize("text", ["batch=", "batch=2,,4"])
+def test_a_value_that_is_missing(text):
+    """Nothing is tried for it."""
+    with pytest.raises(UsageError):
+        flag_and_values(text)

@@ -44,3 +44,10 @@ def test_the_plan_on_the_cheapest_card():
 
     assert "| fits | plan |\n" in page
     assert "| yes | as it is \\| all |\n" in page
+
+
+def test_a_flag_that_the_script_does_not_read():
+    """No value is the largest: all come to the same."""
+    page = sweep_to_markdown(report("max-batch", swept("1", 3), swept("2", 3)))
+
+    assert "**--batch makes no difference: at each of 2 values the run needs 3.00 GiB of the 14.00 GiB of t4" in page
