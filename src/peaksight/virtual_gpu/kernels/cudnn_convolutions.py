@@ -155,11 +155,16 @@ def _writes_in_place(convolution: Convolution) -> bool:
         return False
     filters, channels = convolution.y.shape[1], convolution.channels
     if len(convolution.kernel) == 1:
-        return convolution.sum_length < SHORT_SUM and convolution.num_positions < MOST_POSITIONS_OF_LINES
+        is_step = convolution.stride[0] > 1
+        return (
+            not is_step and convolution.sum_length < SHORT_SUM and convolution.num_positions < MOST_POSITIONS_OF_LINES
+        )
     if len(convolution.kernel) == 3:
         return filters == FEW_FILTERS and channels % FEW_CHANNELS == 0
     if FEW_FILTERS < filters <= 2 * FEW_FILTERS and channels == FEW_FILTERS:
         return convolution.sum_length <= LONGER_SUM
+    if convolution.is_transposed:
+        return False
     is_short = convolution.sum_length <= SHORT_SUM and channels <= MOST_SUMMED_CHANNELS
     return is_short and convolution.overlaps and convolution.x.numel() // convolution.x.shape[1] < MOST_POSITIONS
 

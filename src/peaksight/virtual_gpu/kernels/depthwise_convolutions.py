@@ -22,6 +22,7 @@ FEWEST_COLUMNS = 7
 GROUP = 4
 LARGE_SIDE = 28
 MANY_CHANNELS = 512
+MOST_NARROW = 96
 MANY_POSITIONS = 1 << 12
 SQUARES = ((1, 1), (3, 3), (5, 5))
 
@@ -48,7 +49,8 @@ def _has_dense_groups(convolution: Convolution) -> bool:
     if len(convolution.kernel) != 2 or min(convolution.x.shape[2:]) < LARGE_SIDE or prod(convolution.stride) > 1:
         return False
     if prod(convolution.kernel) > SMALL_WINDOW:
-        return convolution.num_positions >= MANY_POSITIONS
+        is_larger = min(convolution.x.shape[2:]) >= 2 * LARGE_SIDE or convolution.x.shape[1] > MOST_NARROW
+        return is_larger and convolution.num_positions >= MANY_POSITIONS
     is_wide = convolution.x.shape[1] >= MANY_CHANNELS and max(convolution.kernel) == max(SQUARES[-1])
     return is_wide and convolution.num_positions >= MANY_POSITIONS
 
