@@ -105,7 +105,7 @@ def _sections(found: FixReport, width: int) -> Iterator[tuple[str, RenderableTyp
     rejected = [each for each in found.tried if not each.fits and len(each.candidate.kinds) == 1]
     if rejected:
         yield "Not enough by themselves", _rejected(rejected)
-    if found.not_applied:
+    if found.not_applied and not found.original.fits:
         yield "Not tried", _not_applied(found.not_applied)
     cautions = found.best.candidate.cautions if found.best else ()
     if cautions or found.risks:
