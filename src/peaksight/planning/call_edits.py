@@ -52,6 +52,12 @@ def _optimizer(situation: Situation, *, implementation: str) -> Iterator[Edits]:
         yield (CallEdit(names=ARGUMENTS, arguments={"optim": in_place_of('"adamw_torch"', '"adamw_torch_fused"')}),)
 
 
+def _low_precision_state(situation: Situation, *, library: str) -> Iterator[Edits]:
+    value = _EIGHT_BITS[library]
+    for before in ('"adamw_torch"', '"adamw_torch_fused"'):
+        yield (CallEdit(names=ARGUMENTS, arguments={"optim": in_place_of(before, value)}),)
+
+
 def _bucket_views(situation: Situation) -> Iterator[Edits]:
     yield (CallEdit(names=_DDP, arguments={"gradient_as_bucket_view": given_as("True")}),)
 
@@ -105,11 +111,13 @@ _EDITS: dict[str, Callable[..., Iterator[Edits]]] = {
     "checkpoint-modules": _checkpointing,
     "fused-attention": _attention,
     "lightning-accumulation": _lightning,
+    "low-precision-state": _low_precision_state,
     "optimizer-implementation": _optimizer,
     "training-arguments": _arguments,
 }
 
-
+# What transformers calls them.
+_EIGHT_BITS = {"bitsandbytes": '"adamw_bnb_8bit"', "torchao": '"adamw_torch_8bit"'}
 _IMPLEMENTATIONS: dict[str, dict[str, Edit]] = {
     "fused": {"foreach": left_out, "fused": given_as("True")},
     "foreach": {"fused": left_out, "foreach": given_as("True")},

@@ -55,6 +55,12 @@ class Situation:
         return counts
 
     @property
+    def is_sharded(self) -> bool:
+        """Whether parameters come and go in collectives, as under FSDP and ZeRO."""
+        capture = self.capture
+        return capture.world_size > 1 and any("all_gather" in call.kind for call in capture.collectives)
+
+    @property
     def optimizers(self) -> tuple[OptimizerFact, ...]:
         """What stepped, a row for each kind of parameter."""
         return self.capture.optimizers

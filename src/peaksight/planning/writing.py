@@ -130,9 +130,9 @@ WORDS: dict[str, Callable[[Parameters], str]] = {
     "lightning-accumulation": _Accumulation(
         "`batch_size` of the DataLoader", "`accumulate_grad_batches` of the Trainer"
     ),
-    "low-precision-state": _fixed(
-        "`torchao.optim.AdamW8bit` in place of `torch.optim.AdamW`, or `Adam8bit` of `Adam`; in TrainingArguments "
-        '`optim="adamw_torch_8bit"`'
+    "low-precision-state": lambda parameters: (
+        f"`Adam8bit` or `AdamW8bit` of `{parameters['library']}.optim` in place of `Adam` or `AdamW` of `torch.optim`, "
+        "without `fused` and `foreach`"
     ),
     "micro-batches": lambda parameters: (
         f"`batch_size` of the DataLoader divided by {parameters['parts']}, each loss multiplied by its part's share of "

@@ -1,7 +1,6 @@
 """Fixes that are shown and not applied: GIVEN what a run held THEN they say how much would go, or nothing."""
 
 import ast
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -11,14 +10,13 @@ from peaksight.planning.fixes import labelled_positions, low_precision_state, sh
 from peaksight.planning.script_text import ScriptText
 from peaksight.records import Basis, Fix, ModuleFact, OptimizerFact
 from peaksight.records.findings import Effect, Finding
-from peaksight.records.proposals import Candidate
 from peaksight.units import GIB
 from tests.helpers import allocation_of
 
 _COMMAND = SimpleNamespace(target="none.py")
 
 
-def situation_of(*, findings=(), rows=(), batch_size=None, modules=(), **about):
+def situation_of(*, findings=(), rows=(), batch_size=None, modules=(), is_sharded=False, **about):
     """With a DataLoader that gives each step a batch of `batch_size` samples, if there is one."""
     batch = SimpleNamespace(loader=0, step=1, batch_size=batch_size, at="train.py:1", shapes="")
     capture = {
@@ -33,7 +31,13 @@ def situation_of(*, findings=(), rows=(), batch_size=None, modules=(), **about):
         "passes": [],
     }
     report = SimpleNamespace(findings=findings)
-    return SimpleNamespace(capture=SimpleNamespace(**capture | about), report=report, optimizers=rows, command=_COMMAND)
+    return SimpleNamespace(
+        capture=SimpleNamespace(**capture | about),
+        report=report,
+        optimizers=rows,
+        command=_COMMAND,
+        is_sharded=is_sharded,
+    )
 
 
 def logits(saves_bytes):
@@ -110,13 +114,27 @@ def test_no_sharding(about):
     assert not list(sharding.FIX.propose(situation_of(**{"rows": [adam(2)]} | about)))
 
 
-@pytest.mark.parametrize("is_there", [True, False])
-def test_optimizers_in_eight_bits(monkeypatch, is_there):
-    """GIVEN 4 GiB of state THEN torchao's are tried where it is installed, and else named with what would go."""
-    monkeypatch.setitem(sys.modules, "torchao", SimpleNamespace() if is_there else None)
+def state_plans(monkeypatch, installed, **about):
+    """What the fix proposes where these libraries are installed."""
+    monkeypatch.setattr(low_precision_state, "find_spec", lambda name: name in installed or None)
+    return list(low_precision_state.FIX.propose(situation_of(rows=[adam(2)], **about)))
 
-    (proposal,) = low_precision_state.FIX.propose(situation_of(rows=[adam(2)]))
 
-    assert isinstance(proposal, Candidate) is is_there
-    assert proposal.effect is Effect.NOISE
-    assert is_there or "about 3.00 GiB of state would go" in proposal.why
+@pytest.mark.parametrize("installed", [["bitsandbytes", "torchao"], ["torchao"]])
+def test_a_plan_for_each_library_with_an_8_bit_state(monkeypatch, installed):
+    """The one without temporaries first."""
+    plans = state_plans(monkeypatch, installed)
+
+    assert [each.changes[0].parameters for each in plans] == [{"library": name} for name in installed]
+    assert {each.effect for each in plans} == {Effect.NOISE}
+
+
+@pytest.mark.parametrize(
+    "installed, is_sharded, why", [([], False, "neither of bitsandbytes"), (["torchao"], True, "is sharded")]
+)
+def test_no_plan_with_an_8_bit_state(monkeypatch, installed, is_sharded, why):
+    """What would go is said nevertheless."""
+    (proposal,) = state_plans(monkeypatch, installed, is_sharded=is_sharded)
+
+    assert why in proposal.why
+    assert "about 3.00 GiB of state would go" in proposal.why

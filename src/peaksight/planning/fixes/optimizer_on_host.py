@@ -19,17 +19,12 @@ def _propose(situation: Situation) -> Iterator[Proposal]:
         return
     if any(row.kind == "LBFGS" for row in situation.optimizers):
         return
-    if capture.world_size > 1 and _is_sharded(situation):
+    if situation.is_sharded:
         why = "its state is sharded over the ranks; FSDP's CPUOffloadPolicy keeps it on the host with its parameters"
         yield FIX.not_applied(why)
         return
     caution = f"the host needs {format_bytes(state_bytes)} of pinned memory for each process"
     yield FIX.candidate(_SLUG, title="state of the optimizer in host memory between steps", cautions=(caution,))
-
-
-def _is_sharded(situation: Situation) -> bool:
-    """Whether parameters come and go in collectives, as under FSDP and ZeRO."""
-    return any("all_gather" in call.kind for call in situation.capture.collectives)
 
 
 FIX = FixKind(

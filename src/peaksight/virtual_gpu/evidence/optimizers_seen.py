@@ -35,7 +35,8 @@ def _rows(optimizer: torch.optim.Optimizer, place: int) -> Iterator[OptimizerFac
     groups: dict[_Kind, list[tuple[int, int, int]]] = defaultdict(list)
     for group in optimizer.param_groups:
         for parameter in group["params"]:
-            tensors = [t for t in optimizer.state.get(parameter, {}).values() if _is_moment(t, parameter)]
+            moments = [t for t in optimizer.state.get(parameter, {}).values() if _is_moment(t, parameter)]
+            tensors = [part for moment in moments for part in _stored(moment, parameter)]
             kind = (
                 place,
                 type(optimizer).__name__,
@@ -64,6 +65,16 @@ def _rows(optimizer: torch.optim.Optimizer, place: int) -> Iterator[OptimizerFac
 def _is_moment(value: Any, parameter: torch.Tensor) -> bool:
     """Whether a value of the state has a number for each of the parameter, and is no counter."""
     return isinstance(value, torch.Tensor) and value.numel() == parameter.numel() and value.dim() == parameter.dim()
+
+
+def _stored(moment: torch.Tensor, parameter: torch.Tensor) -> list[torch.Tensor]:
+    """What holds the numbers of `moment`: itself, or what they are quantised to, and then the scales of that.
+
+    Both of a sharded parameter are counted as a whole.
+    """
+    if hasattr(parameter, "__tensor_flatten__") or not hasattr(moment, "__tensor_flatten__"):
+        return [moment]
+    return [getattr(moment, name) for name in moment.__tensor_flatten__()[0]]
 
 
 def _implementation(group: dict[str, Any]) -> str:
