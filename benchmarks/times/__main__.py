@@ -9,7 +9,9 @@ from typing import Any
 import torch
 
 from benchmarks.tables import table
+from benchmarks.times.calibrate import CHECKPOINTS, fit_speeds
 from benchmarks.times.predict import predict
+from peaksight.virtual_gpu.timing.efficiencies import MEASURED_ON
 
 HERE = Path(__file__).parent
 MEASURED = HERE / "measured" / "h100-80gb"
@@ -59,7 +61,15 @@ def page(measured: dict[str, Any], predicted: dict[str, Any], num_cases: int) ->
         within=sum(abs(ours / theirs - 1) <= 0.15 for *_, theirs, ours in changes),
         number=len(changes),
         cases=num_cases,
+        slowest=f"{_slowest_host():.1f}",
     )  # fmt: skip
+
+
+def _slowest_host() -> float:
+    """How much longer the host took in one session than in another."""
+    hosts = {name: json.loads((HERE / "measured" / name / "micro.json").read_text())["host"] for name in MEASURED_ON}
+    speeds = fit_speeds(hosts, json.loads(CHECKPOINTS.read_text())["cases"]).values()
+    return max(speeds) / min(speeds)
 
 
 def _ratios(measured: dict[str, Any], predicted: dict[str, Any], plain: str, changed: str) -> tuple[float, float]:
