@@ -149,11 +149,12 @@ def _off(found: list[Row]) -> Iterator[str]:
     off = ", ".join(f"{name} ({100 * error:+.0f} %)" for name, error in errors.items() if abs(error) > 0.15)
     yield ""
     yield f"Further off than 15 %: {off or 'none'}."
-    yield "In these the host has more to do than the card, and their time is that of Python. The predicted host has the"
-    yield "mean speed of three sessions on virtual machines of one kind, of which one took 1.9 times as long as another for"
-    yield "the same ([times](times.md)); a plan that moves work from the card to the host is as uncertain as that. Earlier"
-    yield "runs had others beside them that loaded libraries, and took up to 43 % longer (resnet50 with all blocks"
-    yield "checkpointed): now each is alone on its machine."
+    yield "Under these plans the host is predicted to be the slower one, and the time is that of Python. The"
+    yield "predicted host has the mean speed of three sessions on virtual machines of one kind, of which one took 1.9"
+    yield "times as long as another for the same ([times](times.md)); a plan that moves work from the card to the host"
+    yield "is as uncertain. In an earlier session other processes loaded libraries beside each run, and it took up to"
+    yield "43 % longer (resnet50 with all blocks checkpointed); now each is alone. That scripts fail below the limit was"
+    yield "measured in that one."
 
 
 def _plans() -> Iterator[str]:
