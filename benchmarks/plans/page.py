@@ -153,8 +153,8 @@ def _off(found: list[Row]) -> Iterator[str]:
     yield "predicted host has the mean speed of three sessions on virtual machines of one kind, of which one took 1.9"
     yield "times as long as another for the same ([times](times.md)); a plan that moves work from the card to the host"
     yield "is as uncertain. In an earlier session other processes loaded libraries beside each run, and it took up to"
-    yield "43 % longer (resnet50 with all blocks checkpointed); now each is alone. That scripts fail below the limit was"
-    yield "measured in that one."
+    yield "43 % longer (resnet50 with all blocks checkpointed); now each is alone. That scripts fail below the limit"
+    yield "was measured in that one."
 
 
 def _plans() -> Iterator[str]:
