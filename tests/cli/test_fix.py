@@ -174,3 +174,13 @@ def test_a_plan_that_exists_is_named_by_its_option(tmp_path):
 
     assert done.returncode == 2
     assert "plan.json exists: choose another file for --apply, or pass --force" in done.stderr
+
+
+def test_a_script_under_jax(tmp_path):
+    """Has no plans, whether JAX is there or not."""
+    (tmp_path / "train.py").write_text("import jax\n")
+
+    done = peaksight(tmp_path, "fix", "train.py")
+
+    assert done.returncode == 2
+    assert "Can't search a plan for a script under JAX" in done.stderr

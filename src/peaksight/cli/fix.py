@@ -12,6 +12,7 @@ from peaksight.cli.certifying import certify_plan, keeps_its_class
 from peaksight.cli.cheapest import answer_cheapest
 from peaksight.cli.completion import files
 from peaksight.cli.formats import format_option, script_of
+from peaksight.cli.frameworks import trains_under_jax
 from peaksight.cli.from_capsule import from_capsule
 from peaksight.cli.kept_files import check_can_keep
 from peaksight.cli.output import Output, quiet_option
@@ -22,11 +23,11 @@ from peaksight.cli.searching import CANDIDATES, HEAD_ROOM, search
 from peaksight.cli.simulation_options import SimulationOptions, simulation_options
 from peaksight.cli.sweeps import Asked, answer_sweep, sweep_options, two_questions
 from peaksight.cli.writing_back import check_edits, write_into_script
-from peaksight.errors import PeaksightError, PlanError
+from peaksight.errors import PeaksightError, PlanError, UnsupportedError
 from peaksight.extras import NO_DIFF, check_codemod, is_installed
 from peaksight.planning.situation import Situation
 from peaksight.planning.variants import variants_of
-from peaksight.records import Report
+from peaksight.records import Report, ScriptCommand
 from peaksight.records.findings import Effect
 from peaksight.records.plan_file import write_plan
 from peaksight.records.proposals import FixReport
@@ -137,6 +138,7 @@ def fix(
         command, simulation = from_capsule(capsule, words, simulation, is_module=is_module, output=output)
     else:
         command = script_command(words, is_module=is_module)
+    _check_torch_trains(command)
     command = simulation.launched(command)
     if write:
         check_can_keep(Path(command.target))
@@ -168,6 +170,15 @@ def fix(
             raise
     _publish(found, report, to, output)
     return A_PLAN_FITS
+
+
+def _check_torch_trains(command: ScriptCommand) -> None:
+    if trains_under_jax(command):
+        raise UnsupportedError(
+            "Can't search a plan for a script under JAX: plans change modules and optimizers of torch. `peaksight run` "
+            "says what would help, each simulated again.",
+            slug="jax-plan",
+        )
 
 
 def _holds(found: FixReport) -> bool:
