@@ -12,7 +12,8 @@ _OF_ANY_SIZE = ("all_to_all", "gather", "scatter")
 _BETWEEN_TWO = ("send", "recv")
 # Pickled objects, whose size is that of the rank's own here.
 _OBJECTS = "uint8["
-_RAN_TO_ITS_END = "script"
+# Without an answer as well: a script that never stepped an optimizer.
+_RAN_TO_THEIR_END = {"script", "untrained"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +47,7 @@ def in_deadlock(captures: Sequence[Capture]) -> tuple[Capture, ...]:
 
 def _side_by_side(a: Capture, b: Capture) -> Iterator[tuple[CollectiveFact | None, CollectiveFact | None]]:
     """The calls of both in groups that have both; of runs that were stopped, in the steps that both completed."""
-    if a.finished == b.finished == _RAN_TO_ITS_END:
+    if {a.finished, b.finished} <= _RAN_TO_THEIR_END:
         yield from zip_longest(_calls(a, b), _calls(b, a))
         return
     num_steps = min(sum(step.complete for step in run.steps) for run in (a, b))

@@ -55,6 +55,11 @@ def test_ranks_that_agree(a, b):
             "rank 0 calls all_reduce of float32[8] at train.py:5, and rank 1 is at its end",
         ),
         (
+            rank_of(0, REDUCE, finished="untrained", num_steps=0),
+            rank_of(1, finished="script"),
+            "rank 0 calls all_reduce of float32[8] at train.py:5, and rank 1 is at its end",
+        ),
+        (
             rank_of(0, REDUCE),
             rank_of(1, call_of("all_reduce", tensors="float16[8]")),
             "rank 0 calls all_reduce of float32[8] at train.py:5, and rank 1 calls all_reduce of float16[8] at "
@@ -66,7 +71,7 @@ def test_ranks_that_agree(a, b):
             "rank 0 calls barrier at train.py:5, and rank 1 calls barrier at train.py:9",
         ),
     ],
-    ids=["kind", "end", "dtype", "group"],
+    ids=["kind", "end", "untrained", "dtype", "group"],
 )
 def test_the_first_two_calls_that_differ(a, b, said):
     """Each with its line."""
