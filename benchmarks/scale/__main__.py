@@ -37,8 +37,9 @@ rank is simulated too, which takes twice as long.
   hour. *CPU* are the seconds of a processor that the whole command took, *seconds* those of the clock.
 - *host* is the most memory that it held.
 - Of 70B the number of ranks grows, on 512 ranks the model.
-- No figure here was measured on cards; ranks of 2, 4, 8 and 512 on one real card were, of a smaller Llama. [benchmarks/ranks](../benchmarks/ranks/README.md) compares two ranks with two
-  cards, and [accuracy.md](accuracy.md) has more of them."""
+- No figure here was measured on cards. [benchmarks/ranks](../benchmarks/ranks/README.md) has ranks of worlds of 2, 4,
+  8 and 512 of a smaller Llama that were: allocated within 0.24 %, reserved within 0.78 %.
+  [accuracy.md](accuracy.md) has more of two ranks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
