@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
@@ -19,7 +19,7 @@ class ModulesSeen:
     def __init__(self, tree: ModuleTree) -> None:
         """Paths are those of `tree`."""
         self._tree = tree
-        self._roots: WeakSet[nn.Module] = WeakSet()
+        self._roots: WeakKeyDictionary[nn.Module, None] = WeakKeyDictionary()  # in the order of their first call
         self._calls_with_grad: Counter[int] = Counter()
         self._has_had_gradient: WeakIdKeyDictionary = WeakIdKeyDictionary()
         self.facts: tuple[ModuleFact, ...] = ()
@@ -27,7 +27,7 @@ class ModulesSeen:
     def called(self, module: nn.Module, *, is_root: bool) -> None:
         """`module` is called, from outside of any other if `is_root`."""
         if is_root:
-            self._roots.add(module)
+            self._roots[module] = None
         self._calls_with_grad[id(module)] += torch.is_grad_enabled()
 
     def stepped(self, optimizer: torch.optim.Optimizer) -> None:
