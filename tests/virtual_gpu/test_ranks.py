@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,10 +14,10 @@ from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
-from peaksight.errors import UnsupportedError
+from peaksight.errors import ScriptError, UnsupportedError
 from peaksight.records import Role
 from peaksight.virtual_gpu.ranks.collectives import in_ranges
-from peaksight.virtual_gpu.ranks.sharding import Chunks
+from peaksight.virtual_gpu.ranks.sharding import Chunks, _where_strided
 from peaksight.virtual_gpu.ranks.world import World
 
 from .cards import births_on, by_role, h100, requested, slugs
@@ -259,6 +260,35 @@ def test_tensor_parallel_keeps_a_share(rank):
 
     assert abs(by_role(ledger(rank), Role.PARAMETER) - num_bytes / SIZE) < 64 * 4
     assert abs(by_role(ledger(rank), Role.OPTIMIZER_STATE) - 2 * num_bytes / SIZE) < 64 * 8
+
+
+def test_a_mesh_of_more_ranks_than_there_are(rank):
+    """Where the script makes it, in one sentence."""
+    for make in (init_device_mesh, dist.init_device_mesh, importlib.import_module("torch.distributed.device_mesh")):
+        make = getattr(make, "init_device_mesh", make)
+        with pytest.raises(ScriptError, match=r"The mesh of 3 x 2 ranks at .* its world of 4.*--ranks 6") as caught:
+            make("cuda", (3, 2))
+        assert caught.value.slug == "mesh-shape"
+
+
+@pytest.mark.parametrize("strided", [False, True])
+def test_tensors_of_a_call_are_looked_at_once(strided):
+    """PyTorch is asked for each of them only where one is strided."""
+    looks, asked = [], []
+
+    class Spec:
+        @property
+        def placements(self):
+            looks.append(self)
+            return [SimpleNamespace(split_factor=2)] if strided else [SimpleNamespace()]
+
+    schema = SimpleNamespace(args_spec=[Spec() for _ in range(50)])
+    ask = _where_strided(lambda *args: asked.append(args))
+    for each in range(50):
+        ask(each, schema)
+
+    assert len(looks) <= 50
+    assert len(asked) == (50 if strided else 0)
 
 
 def test_spawn_runs_the_rank_here():

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import torch.distributed as dist
+
 from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu import dynamo, threads, triton_kernels
 from peaksight.virtual_gpu.answers import cuda_answers, data_parallel, memory_answers, torch_answers
@@ -15,7 +17,7 @@ from peaksight.virtual_gpu.kernels.fake_kernels import fake_kernels
 from peaksight.virtual_gpu.kernels.losses import loss_rules
 from peaksight.virtual_gpu.kernels.recurrent_kernels import CudnnRecurrence
 from peaksight.virtual_gpu.kernels.sparse_products import sparse_rules
-from peaksight.virtual_gpu.ranks import distributed
+from peaksight.virtual_gpu.ranks import distributed, meshes
 from peaksight.virtual_gpu.script.other_processes import call_in_forked
 from peaksight.virtual_gpu.tensors import copies
 from peaksight.virtual_gpu.tensors.device_requests import DeviceRequests
@@ -94,6 +96,8 @@ def _install_training(patches: Patches, gpu: "VirtualGpu", mode: VirtualGpuMode,
 def _install_ranks(patches: Patches, gpu: "VirtualGpu") -> None:
     note, called = gpu.approximations.note, gpu.collectives.called
     distributed.install(patches, gpu.devices, gpu.world, note, called, gpu.unrecorded)
+    if dist.is_available():
+        meshes.install(patches, gpu.world, gpu.lines)
     distributed.exchange_objects(patches, gpu.told)
 
 

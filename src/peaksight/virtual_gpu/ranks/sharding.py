@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import wraps
 from types import ModuleType
 from typing import Any
 
@@ -29,6 +30,9 @@ def install(patches: Patches, unrecorded: Context) -> None:
 
         if ask is not None:
             patches.set(module.ShardingPropagator, "_propagate_tensor_meta_non_cached", asked)
+        look = getattr(module, "_propagate_use_strided_shard_flag", None)
+        if look is not None:
+            patches.set(module, "_propagate_use_strided_shard_flag", _where_strided(look))
 
     def draw_nothing(module: ModuleType) -> None:
         tracker = module.OffsetBasedRNGTracker
@@ -48,6 +52,26 @@ def install(patches: Patches, unrecorded: Context) -> None:
             "torch.distributed.fsdp._fully_shard._fsdp_param": chunk_lazily,
         },
     )
+
+
+def _where_strided(propagate: Callable[..., None]) -> Callable[..., None]:
+    """`propagate` looks at all tensors of a call once for each of them: a thousand parameters are a million looks."""
+    asked: Any = None
+    strided = False
+
+    @wraps(propagate)
+    def ask(strategy: Any, schema: Any) -> None:
+        nonlocal asked, strided
+        if schema is not asked:
+            asked, strided = schema, any(map(_is_strided, schema.args_spec))
+        if strided:
+            propagate(strategy, schema)
+
+    return ask
+
+
+def _is_strided(spec: Any) -> bool:
+    return any(hasattr(placement, "split_factor") for placement in spec.placements)
 
 
 class Chunks:
