@@ -55,7 +55,7 @@ class Compiler:
         atexit.register(self.close)
 
     def start(self) -> subprocess.Popen[bytes]:
-        """The process; it imports JAX while the caller goes on."""
+        """The process; it imports JAX while the caller goes on, and hears nothing of Ctrl-C."""
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-c", _SERVE, str(_ROOT)],
@@ -63,11 +63,13 @@ class Compiler:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 env={**os.environ, "JAX_PLATFORMS": "cpu"},
+                cwd=_ROOT,
+                start_new_session=True,
             )
         return self._process
 
     def plan(self, order: Order) -> Answer:
-        """What the process answers; with its exit code where it ended instead."""
+        """What the process answers; with its exit code where it ended instead, and the next one will be another."""
         process = self.start()
         assert process.stdin is not None and process.stdout is not None
         try:
@@ -75,6 +77,7 @@ class Compiler:
             process.stdin.flush()
             answer: Answer = pickle.load(process.stdout)
         except (EOFError, OSError, pickle.UnpicklingError):
+            self._process = None
             return Answer(code=process.wait() or 1)
         return answer
 
