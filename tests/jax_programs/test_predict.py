@@ -13,7 +13,7 @@ import jax.numpy as jnp  # noqa: E402
 
 import peaksight.jax  # noqa: E402
 from peaksight.errors import UnsupportedError, UsageError  # noqa: E402
-from peaksight.jax.compiler import COMPILER, Answer, Order  # noqa: E402
+from peaksight.jax.compiler import COMPILER, Answer, Compiler, Order  # noqa: E402
 from peaksight.jax.compiler_process import topology_of  # noqa: E402
 from peaksight.jax.compiling import WITHOUT_TRITON, NoCompiler  # noqa: E402
 from peaksight.jax.targets import target_config  # noqa: E402
@@ -191,6 +191,20 @@ def test_a_plan_without_triton_is_a_plan(monkeypatch):
     monkeypatch.setattr(COMPILER, "plan", lambda order: plan(order) if order.options else Answer(code=-11))
 
     assert not [each.what for each in predict(donate_argnums=0).not_simulated if each.slug == "jax-liveness"]
+
+
+@needs_compiler
+def test_the_compiler_is_told_nothing_of_the_pool(monkeypatch):
+    """Whose settings may be nonsense when it is first asked."""
+    compiler = Compiler()
+    monkeypatch.setattr("peaksight.jax.compiling.COMPILER", compiler)
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_MEM_FRACTION", "half")
+    compiler.start()
+    monkeypatch.delenv("XLA_PYTHON_CLIENT_MEM_FRACTION")
+    report = predict(donate_argnums=0)
+    compiler.close()
+
+    assert "jax-liveness" not in {each.slug for each in report.not_simulated}
 
 
 CRASH = """

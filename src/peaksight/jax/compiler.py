@@ -62,7 +62,7 @@ class Compiler:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                env={**os.environ, "JAX_PLATFORMS": "cpu"},
+                env=_environment(),
                 cwd=_ROOT,
                 start_new_session=True,
             )
@@ -86,6 +86,12 @@ class Compiler:
         if self._process is not None:
             self._process.communicate()
             self._process = None
+
+
+def _environment() -> dict[str, str]:
+    """That of this process, without what it says of the pool of a card: there is none, and it may be nonsense."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("XLA_PYTHON_CLIENT_")}
+    return kept | {"JAX_PLATFORMS": "cpu"}
 
 
 COMPILER = Compiler()
