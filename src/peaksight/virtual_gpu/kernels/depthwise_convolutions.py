@@ -22,7 +22,6 @@ FEWEST_COLUMNS = 7
 GROUP = 4
 LARGE_SIDE = 28
 MANY_CHANNELS = 512
-MOST_NARROW = 96
 MANY_POSITIONS = 1 << 12
 SQUARES = ((1, 1), (3, 3), (5, 5))
 
@@ -45,13 +44,10 @@ def gradient_of_weight(convolution: Convolution, num_multiprocessors: int) -> in
 
 
 def _has_dense_groups(convolution: Convolution) -> bool:
-    """In half, too, large windows over large images are groups of four channels: 5 x 5 if of many channels."""
+    """Whether in half, too, windows of 5 x 5 over large images of many channels are groups of four channels."""
     if len(convolution.kernel) != 2 or min(convolution.x.shape[2:]) < LARGE_SIDE or prod(convolution.stride) > 1:
         return False
-    if prod(convolution.kernel) > SMALL_WINDOW:
-        is_larger = min(convolution.x.shape[2:]) >= 2 * LARGE_SIDE or convolution.x.shape[1] > MOST_NARROW
-        return is_larger and convolution.num_positions >= MANY_POSITIONS
-    is_wide = convolution.x.shape[1] >= MANY_CHANNELS and max(convolution.kernel) == max(SQUARES[-1])
+    is_wide = convolution.x.shape[1] >= MANY_CHANNELS and convolution.kernel == SQUARES[-1]
     return is_wide and convolution.num_positions >= MANY_POSITIONS
 
 
