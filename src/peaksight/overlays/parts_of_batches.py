@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -72,6 +73,14 @@ def parts_per_batch(loader: DataLoader[Any]) -> int:
 
 def split_numbered(patches: Patches, parts: int, loaders: Collection[int]) -> None:
     """Split those DataLoaders which are the first, second, ... (0, 1, ...) that are read, until `patches` is left."""
+    when_read(patches, loaders, partial(split, parts=parts))
+
+
+def when_read(patches: Patches, loaders: Collection[int], act: Callable[[DataLoader[Any]], None]) -> None:
+    """Call `act` with each loader that `can_split` and has one of these numbers, before it is first read.
+
+    Those that are read are numbered from 0 on, until `patches` is left.
+    """
     numbers: WeakKeyDictionary[DataLoader[Any], int] = WeakKeyDictionary()
     numbering = count()
     read = DataLoader.__iter__
@@ -80,7 +89,7 @@ def split_numbered(patches: Patches, parts: int, loaders: Collection[int]) -> No
         if loader not in numbers:
             numbers[loader] = next(numbering)
             if numbers[loader] in loaders and can_split(loader):
-                split(loader, parts)
+                act(loader)
         return read(loader)
 
     patches.set(DataLoader, "__iter__", read_numbered)

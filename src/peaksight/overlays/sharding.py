@@ -2,9 +2,8 @@
 
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import count
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakSet
 
 import torch
 import torch.distributed as dist
@@ -16,7 +15,7 @@ from torch.utils.data import DataLoader
 
 from peaksight.errors import UnsupportedError
 from peaksight.overlays.modules import find_modules
-from peaksight.overlays.parts_of_batches import can_split, evenly
+from peaksight.overlays.parts_of_batches import evenly, when_read
 from peaksight.overlays.patches import Patches
 
 _PARTS = "_own_parts_by_plan"
@@ -119,19 +118,12 @@ class _OwnParts:
 
 def _give_parts(patches: Patches, loaders: Collection[int]) -> None:
     whole = vars(DataLoader)["_index_sampler"]
-    read = DataLoader.__iter__
-    numbers: WeakKeyDictionary[DataLoader[Any], int] = WeakKeyDictionary()
-    numbering = count()
+
+    def take_own(loader: DataLoader[Any]) -> None:
+        vars(loader)[_PARTS] = _OwnParts(loader.batch_sampler)
 
     def sampler_of(loader: DataLoader[Any]) -> Any:
         return vars(loader).get(_PARTS) or whole.__get__(loader)
 
-    def read_numbered(loader: DataLoader[Any]) -> Iterator[Any]:
-        if loader not in numbers:
-            numbers[loader] = next(numbering)
-            if numbers[loader] in loaders and can_split(loader):
-                vars(loader)[_PARTS] = _OwnParts(loader.batch_sampler)
-        return read(loader)
-
+    when_read(patches, loaders, take_own)
     patches.set(DataLoader, "_index_sampler", property(sampler_of))
-    patches.set(DataLoader, "__iter__", read_numbered)
