@@ -89,9 +89,13 @@ def _replayed(allocations):
     allocator, blocks, sizes = CachingAllocator(), {}, {}
     peaks = dict.fromkeys(PEAKS, 0)
     events = [(a.born, a) for a in allocations] + [(a.died, a) for a in allocations if a.died is not None]
+    events += [(a.reusable, a) for a in allocations if a.reusable is not None]
     for tick, allocation in sorted(events, key=lambda event: event[0]):
         if tick == allocation.died:
-            allocator.free(blocks.pop(allocation.born))
+            allocator.free_requested(blocks[allocation.born])
+        if tick == (allocation.reusable or allocation.died):
+            allocator.free_completed(blocks.pop(allocation.born))
+        if tick != allocation.born:
             continue
         block = blocks[allocation.born] = allocator.malloc(allocation.requested_bytes, allocation.stream)
         sizes[allocation.born] = block.size

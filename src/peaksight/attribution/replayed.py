@@ -54,7 +54,10 @@ def segments_when_reserved(capture: Capture, num_bytes: int) -> tuple[HeldSegmen
 
 
 class Replayer:
-    """Repeats a capture event by event on `allocator`; `blocks` has those that are alive, by birth."""
+    """Repeats a capture event by event on `allocator`; by birth, `blocks` has those that are alive.
+
+    `awaiting` has those whose tensor died while other streams used them.
+    """
 
     def __init__(
         self,
@@ -69,6 +72,7 @@ class Replayer:
         self.allocator = CachingAllocator(limit_bytes=limit_bytes, total_bytes=total_bytes)
         self.allocator.allowed_bytes = allowed_bytes
         self.blocks: dict[int, Block] = {}
+        self.awaiting: dict[int, Block] = {}
         self._needed_bytes = 0
         self._got_over = [f for index, f in enumerate(capture.failures) if index != capture.fatal]
         self._left_out_until = 0
@@ -109,9 +113,21 @@ class Replayer:
             return self._call(happened)
         if tick == happened.born:
             return self._malloc(happened)
-        if happened.born in self.blocks:
-            self.allocator.free(self.blocks.pop(happened.born))
+        if tick == happened.died:
+            self._free(happened)
+        elif happened.born in self.awaiting:
+            self.allocator.free_completed(self.awaiting.pop(happened.born))
         return None
+
+    def _free(self, allocation: Allocation) -> None:
+        block = self.blocks.pop(allocation.born, None)
+        if block is None:
+            return
+        self.allocator.free_requested(block)
+        if allocation.reusable is None:
+            self.allocator.free_completed(block)
+        else:
+            self.awaiting[allocation.born] = block
 
     def _malloc(self, allocation: Allocation) -> ReplayedFailure | None:
         if allocation.born < self._left_out_until:
@@ -123,6 +139,8 @@ class Replayer:
                 return None
             self._left_out_until = self._got_over_at(allocation)
             return None if self._left_out_until else ReplayedFailure(event=allocation, error=error)
+        finally:
+            self._forget_completed()
         self.blocks[allocation.born] = block
         self._note_need()
         return None
@@ -136,6 +154,7 @@ class Replayer:
         match call.action:
             case Action.EMPTY_CACHE | Action.FAILED:
                 self.allocator.empty_cache()
+                self._forget_completed()
             case Action.DONE_WITHOUT:
                 self._attempt(call)
             case Action.ALLOWED if not self._keeps_allowed:
@@ -150,6 +169,12 @@ class Replayer:
     def _attempt(self, call: AllocatorCall) -> None:
         with suppress(DeviceOutOfMemory):
             self.allocator.free(self.allocator.malloc(call.bytes, call.stream))
+        self._forget_completed()
+
+    def _forget_completed(self) -> None:
+        """Where the allocator has waited for all streams."""
+        if self.awaiting and not self.allocator.awaits_free:
+            self.awaiting.clear()
 
     def _note_need(self) -> None:
         self._needed_bytes = max(self._needed_bytes, self.allocator.reserved_bytes + self.allocator.outside_bytes)
@@ -161,8 +186,9 @@ def _settings(text: str) -> Settings:
 
 
 def events_of(capture: Capture) -> Iterator[tuple[int, Event]]:
-    """Births, deaths and calls in the order of their ticks."""
+    """Births, deaths and calls in the order of their ticks; a block that others used comes once more as `reusable`."""
     births: list[tuple[int, Event]] = [(a.born, a) for a in capture.allocations]
     deaths: list[tuple[int, Event]] = [(a.died, a) for a in capture.allocations if a.died is not None]
+    returns: list[tuple[int, Event]] = [(a.reusable, a) for a in capture.allocations if a.reusable is not None]
     calls: list[tuple[int, Event]] = [(call.tick, call) for call in capture.calls]
-    return iter(sorted(births + deaths + calls, key=lambda event: event[0]))
+    return iter(sorted(births + deaths + returns + calls, key=lambda event: event[0]))

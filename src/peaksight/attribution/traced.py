@@ -61,19 +61,27 @@ class _Tracer:
     def _happened(self, tick: int, event: Event) -> Iterator[TracedEvent]:
         """The segments that came and went for an event, and the event."""
         freed = None if isinstance(event, AllocatorCall) else self._replayer.blocks.get(event.born)
+        awaiting = dict(self._replayer.awaiting)
         if self._replayer.step((tick, event)) is not None:
             # The run had no limit from here on: it shows what the job needs.
             self._allocator.lift_limits()
             self._replayer.step((tick, event))
+        for born, block in awaiting.items():
+            if born not in self._replayer.awaiting:
+                yield self._traced("free_completed", block, self._rows[born])
         yield from self._segment_changes()
         if isinstance(event, AllocatorCall):
             return
         row = self._rows[event.born]
         if freed is not None:
-            for action in _FREED:
-                yield TracedEvent(action, freed.address, event.requested_bytes, event.stream, row)
+            for action in _FREED[: 1 if event.born in self._replayer.awaiting else 2]:
+                yield self._traced(action, freed, row)
         elif (block := self._replayer.blocks.get(event.born)) is not None:
-            yield TracedEvent("alloc", block.address, event.requested_bytes, event.stream, row)
+            yield self._traced("alloc", block, row)
+
+    def _traced(self, action: str, block: Block, row: int) -> TracedEvent:
+        allocation = self._capture.allocations[row]
+        return TracedEvent(action, block.address, allocation.requested_bytes, allocation.stream, row)
 
     def _segment_changes(self) -> Iterator[TracedEvent]:
         for change in self._changes.since_last_time():

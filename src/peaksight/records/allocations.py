@@ -59,7 +59,8 @@ class Allocation:
     is the innermost frame outside torch's dispatcher (`torch/nn/modules/linear.py:134`). Both may be empty.
     `grad_enabled` tells whether autograd was recording. `module` is the path of the running module (FQN). The operator
     does without a `dispensable` block where the card has no room for it. A `late_free` block was given to NCCL, which
-    may keep it for up to 0.1 s longer than the run did.
+    may keep it for up to 0.1 s longer than the run did. A block that other streams used is `reusable` from a later tick
+    than that at which it `died`; None where it was at once.
 
     `tensor` is the dtype and shape of what it was taken for (`float32[8, 512, 768]`), empty where no tensor was.
     `saved_by` is the autograd node that saves it for its backward (`MmBackward0`), the one that runs last;
@@ -85,6 +86,7 @@ class Allocation:
     library: str
     dispensable: bool = False
     late_free: bool = False
+    reusable: int | None = None
     tensor: str = ""
     saved_by: str = ""
     backward: int = 0

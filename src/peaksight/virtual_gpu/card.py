@@ -98,6 +98,8 @@ class VirtualGpu:
             has_more=lambda: lookout is not None and bool(lookout.not_reached()),
         )
         self.stopwatch = Stopwatch(room.card, self.devices, self.loop)
+        for ledger in self.devices.ledgers:
+            ledger.recorded_streams.clocks = self.stopwatch.clocks
         self.witness = Witness(self.devices, self.loop, self.lines)
         self.told = {} if told is None else told
         self.collectives = Collectives(self.loop, self.lines)

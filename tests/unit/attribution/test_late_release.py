@@ -8,6 +8,7 @@ from peaksight.units import MIB
 from tests.helpers import allocation_of, capture_of, step_of
 
 NOTE = Approximation(slug="bucket-release", what="", bytes=None)
+RECORDED = Approximation(slug="record-stream", what="", bytes=None)
 OTHER = Approximation(slug="draws", what="", bytes=None)
 
 
@@ -48,3 +49,17 @@ def test_other_runs_are_as_they_were():
 
     assert bounds_of(freed, bucket(3, None), other(32, 4, 5)) == {"draws": None}
     assert bounds_of(freed, other(32, 4, 5), not_simulated=(OTHER,)) == {"draws": None}
+
+
+def test_what_other_streams_use():
+    """Between at once and the end of the step: noted where one of them changes what is reserved."""
+    used = allocation_of(64 * MIB, born=1, died=2, reusable=5)
+
+    def bounds(*others):
+        return bounds_of(used, *others, not_simulated=(RECORDED, OTHER))
+
+    assert bounds(other(64, 3, 4)) == {"record-stream": 0, "draws": None}
+    assert bounds(other(64, 6, 7)) == {"record-stream": 64 * MIB, "draws": None}
+    assert bounds(other(64, 3, None), other(128, 6, 7)) == {"record-stream": 0, "draws": None}
+    assert bounds(other(128, 3, 4)) == {"draws": None}
+    assert bounds(other(512, 21, 22)) == {"draws": None}

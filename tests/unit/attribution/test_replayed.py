@@ -93,3 +93,15 @@ def test_what_the_script_allowed_holds_unless_another_is_asked_for(allowed_bytes
     capture = capture_of(allocation_of(2 * GIB, born=2), calls=(fraction,))
 
     assert fails == (replay_capture(capture, limit_bytes=None, allowed_bytes=allowed_bytes).failure is not None)
+
+
+def test_what_other_streams_use_serves_later():
+    """From the tick on at which they are done with it, or once a card is full: then the allocator waits for them."""
+    used = allocation_of(GIB, born=1, died=2, reusable=4)
+    capture = capture_of(used, allocation_of(GIB, born=3, died=5), allocation_of(GIB, born=6))
+    replayed = replay_capture(capture, limit_bytes=None)
+    full = replay_capture(capture, limit_bytes=GIB + 100 * MIB)
+
+    assert replayed.peak_allocated_bytes == GIB
+    assert replayed.peak_reserved_bytes == 2 * GIB
+    assert (full.failure, full.num_alloc_retries, full.peak_reserved_bytes) == (None, 1, GIB)

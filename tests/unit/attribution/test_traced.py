@@ -97,3 +97,13 @@ def test_settings_are_those_of_the_run():
     assert {"segment_map", "alloc"} == {event.action for event in trace.events}
     assert "expandable_segments:True" == trace.settings["PYTORCH_CUDA_ALLOC_CONF"]
     assert all(segment.is_expandable for segment in trace.segments)
+
+
+def test_blocks_that_other_streams_use():
+    """The end of a free comes later than its request, at the latest before the cache is given back."""
+    used = [allocation_of(50 * MIB, born=born, died=born + 1, reusable=reusable) for born, reusable in ((1, 3), (4, 7))]
+    emptied = AllocatorCall(tick=6, action=Action.EMPTY_CACHE)
+    (trace,) = traced(capture_of(*used, calls=(emptied,)))
+    once = ["alloc", "free_requested", "free_completed"]
+
+    assert [event.action for event in trace.events] == ["segment_alloc", *once, *once, "segment_free"]

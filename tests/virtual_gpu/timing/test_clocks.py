@@ -2,7 +2,7 @@
 
 import pytest
 
-from peaksight.virtual_gpu.timing.clocks import Clocks
+from peaksight.virtual_gpu.timing.clocks import QUEUE_LENGTH, Clocks
 
 pytestmark = pytest.mark.torch
 MAIN, SIDE = (0, 0), (0, 1)
@@ -24,6 +24,21 @@ def test_a_host_that_is_behind_hides_the_card():
     clocks.launch(MAIN, 10.0, 1.0)
 
     assert clocks.now == 21.0
+
+
+def test_a_full_queue_holds_the_host_up():
+    """Who launches more than the queue of a stream takes waits for the first of it; other streams have their own."""
+    clocks = Clocks()
+    for _ in range(QUEUE_LENGTH):
+        clocks.launch(MAIN, 0.0, 10.0)
+    clocks.launch(SIDE, 0.0, 10.0)
+
+    assert clocks.host == 0.0
+
+    clocks.launch(MAIN, 0.0, 10.0)
+
+    assert clocks.host == 10.0
+    assert clocks.now == 10.0 * (QUEUE_LENGTH + 1)
 
 
 def test_after_waiting_the_host_is_not_ahead():

@@ -88,11 +88,14 @@ def _has_no_data(storage: Any) -> bool:
 
 
 def _follow_streams(patches: Patches, devices: Devices, approximations: Approximations, lines: SourceLines) -> None:
-    """A block that another stream uses is reused when that is done: at once here, where no kernel takes time."""
+    """A block that another stream uses is reused when that is done, by predicted times."""
 
     def record_stream(tensor: FakeTensor, stream: Any) -> None:
         birth = devices.birth_of(tensor)
-        if birth is not None and birth.stream != stream.stream_id:
+        if birth is None:
+            return
+        streams = devices.ledgers[tensor.fake_device.index].recorded_streams
+        if streams.record(birth, stream.stream_id):
             approximations.note("record-stream", lines.current().source)
 
     patches.set(FakeTensor, "record_stream", record_stream)

@@ -13,7 +13,7 @@ from peaksight.virtual_gpu.source_lines import Lines
 
 @dataclass(slots=True, eq=False)
 class Birth:
-    """One block in the making of its record; `role` and `died` become known later."""
+    """One block in the making of its record; `role`, `died` and `reusable` become known later."""
 
     born: int
     block: Block
@@ -28,6 +28,7 @@ class Birth:
     lines: Lines
     role: Role = Role.UNMARKED
     died: int | None = None
+    reusable: int | None = None
     dispensable: bool = False
     late_free: bool = False
     tensor: str = ""
@@ -41,6 +42,7 @@ class Birth:
         return Allocation(
             born=self.born,
             died=self.died,
+            reusable=self.reusable,
             requested_bytes=self.requested_bytes,
             allocated_bytes=self.allocated_bytes,
             stream=self.stream,

@@ -11,6 +11,7 @@ from peaksight.allocator.settings import Settings, settings_text
 from peaksight.records import Action, AllocatorCall, Role, StepPeak
 from peaksight.virtual_gpu.memory.births import Birth, Circumstances
 from peaksight.virtual_gpu.memory.peaks import Peaks, StepSoFar
+from peaksight.virtual_gpu.memory.recorded_streams import RecordedStreams
 from peaksight.virtual_gpu.memory_history.history import History
 from peaksight.virtual_gpu.threads import TURN
 
@@ -52,6 +53,7 @@ class Ledger:
         self.calls: list[AllocatorCall] = []
         self.peaks = Peaks()
         self.stream = 0
+        self.recorded_streams = RecordedStreams(allocator, device)
         self.history: History | None = None
         self._circumstances = circumstances
         self._on_first_use: Callable[[], None] | None = on_first_use
@@ -166,6 +168,7 @@ class Ledger:
         )  # fmt: skip
         self.births.append(birth)
         self._step.note(self.allocator, self._tick, self.peaks)
+        self._process_events()  # of those that the allocator has waited for
         return birth
 
     def free(self, birth: Birth) -> None:
@@ -173,12 +176,27 @@ class Ledger:
         self._tick += 1
         birth.died = self._tick
         if self.history is not None:
-            self.history.freed(birth.block)
-        self.allocator.free(birth.block)
+            self.history.free_requested(birth.block)
+        self.allocator.free_requested(birth.block)
+        if not self.recorded_streams.free_requested(birth):
+            self._free_completed(birth)
+
+    def _free_completed(self, birth: Birth) -> None:
+        if self.history is not None:
+            self.history.free_completed(birth.block, birth.requested_bytes)
+        self.allocator.free_completed(birth.block)
+
+    def _process_events(self) -> None:
+        """What the streams that used it are done with is reusable, as `process_events` in C++."""
+        for birth in self.recorded_streams.completed():
+            self._tick += 1
+            birth.reusable = self._tick
+            self._free_completed(birth)
 
     def empty_cache(self) -> None:
         """Return cached segments to the device, as `torch.cuda.empty_cache` does."""
         self.allocator.empty_cache()
+        self._process_events()
         if self.history is not None:
             self.history.cache_emptied()
         self.note(Action.EMPTY_CACHE, what=self._circumstances().lines.source)
@@ -249,6 +267,7 @@ class Ledger:
         return self.allocator.malloc(num_bytes, self.stream)
 
     def _counted_malloc(self, num_bytes: int) -> Block:
+        self._process_events()
         num_retries = self.allocator.num_alloc_retries
         block = self.allocator.malloc(num_bytes, self.stream)
         self._step.num_alloc_retries += self.allocator.num_alloc_retries - num_retries
@@ -270,6 +289,8 @@ class Ledger:
         """Close the run: what came after the last optimizer step belongs to `step` when it allocated anything."""
         if self.births and self.births[-1].born >= self._step.first_tick:
             self.steps.append(self._step.record(step, self._tick, complete=False))
+        for birth in self.recorded_streams.never_completed():
+            birth.reusable = self._tick + 1
 
     def begin_step_anew(self) -> None:
         """What came so far in this step is not to be in its peaks: those are from the next allocation on."""

@@ -66,6 +66,7 @@ class History:
         self._skipped: frozenset[str] = frozenset()
         self._stacks: dict[Stack, Stack] = {}
         self._block_stacks: dict[Block, Stack] = {}
+        self._free_stacks: dict[int, Stack | None] = {}
         self._segment_stacks: dict[int, Stack] = {}
 
     @property
@@ -99,12 +100,17 @@ class History:
             self._block_stacks[block] = stack
         self._note("alloc", block.address, block.requested_size, block.stream, stack)
 
-    def freed(self, block: Block) -> None:
-        """`block` is about to be taken back."""
+    def free_requested(self, block: Block) -> None:
+        """The tensor of `block` died."""
         made_at = self._block_stacks.pop(block, None)
         stack = _first(self._stack(RecordContext.ALL), made_at)
-        for action in ("free_requested", "free_completed"):
-            self._note(action, block.address, block.requested_size, block.stream, stack)
+        self._free_stacks[block.address] = stack
+        self._note("free_requested", block.address, block.requested_size, block.stream, stack)
+
+    def free_completed(self, block: Block, requested_bytes: int) -> None:
+        """`block`, of which `requested_bytes` were asked for, is about to be taken back, or was just now."""
+        stack = self._free_stacks.pop(block.address, None)
+        self._note("free_completed", block.address, requested_bytes, block.stream, stack)
 
     def cache_emptied(self) -> None:
         """Cached segments were given back to the device."""

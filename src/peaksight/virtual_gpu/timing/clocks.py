@@ -1,6 +1,11 @@
 """Two clocks that run ahead of each other: the host's, which launches, and that of each stream of a card."""
 
+from collections import defaultdict, deque
+
 Stream = tuple[int, int]
+
+# So much waits in a stream at most: who launches more waits for the first of it to end.
+QUEUE_LENGTH = 1024
 
 
 class Clocks:
@@ -10,6 +15,7 @@ class Clocks:
         """All at zero."""
         self.host = 0.0
         self._streams: dict[Stream, float] = {}
+        self._queues: defaultdict[Stream, deque[float]] = defaultdict(lambda: deque(maxlen=QUEUE_LENGTH))
 
     @property
     def now(self) -> float:
@@ -19,8 +25,12 @@ class Clocks:
     def launch(self, stream: Stream, host_seconds: float, seconds: float) -> None:
         """The host takes `host_seconds` to launch what then takes `seconds` on `stream`, once that gets to it."""
         self.host += host_seconds
+        queue = self._queues[stream]
+        if len(queue) == QUEUE_LENGTH:
+            self.synchronize(queue[0])
         began = self._streams.get(stream, 0.0)
         self._streams[stream] = (began if began > self.host else self.host) + seconds
+        queue.append(self._streams[stream])
 
     def of(self, stream: Stream) -> float:
         """When all that was launched on `stream` is done."""
