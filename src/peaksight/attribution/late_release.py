@@ -13,8 +13,8 @@ _Change = Callable[[Allocation], Allocation]
 def with_late_release(capture: Capture) -> Capture:
     """`capture` whose approximations `bucket-release` and `record-stream` have their bound.
 
-    Each is gone where the peak stays the same. The bound is found by a replay in which each `late_free` block lives, and
-    each block that other streams used is not reusable, until the end of the step that it died in. In steps of some
+    Each is gone where the peak stays the same. The bound is found by a replay in which each `late_free` block lives,
+    and each block that other streams used is not reusable, until the end of the step that it died in. In steps of some
     0.01 s that was measured for buckets, mostly they died earlier.
     """
     settled = (_settled(note, capture) for note in capture.not_simulated)

@@ -66,9 +66,9 @@ class _Tracer:
             # The run had no limit from here on: it shows what the job needs.
             self._allocator.lift_limits()
             self._replayer.step((tick, event))
-        for born, block in awaiting.items():
+        for born, used in awaiting.items():
             if born not in self._replayer.awaiting:
-                yield self._traced("free_completed", block, self._rows[born])
+                yield self._traced("free_completed", used, self._rows[born])
         yield from self._segment_changes()
         if isinstance(event, AllocatorCall):
             return

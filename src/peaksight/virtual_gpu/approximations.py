@@ -21,7 +21,7 @@ TEXTS = {
     "unknown-operator": "workspaces of operators that no card was asked about, called {times}: {names}",
     "triton-kernels": "kernels written in Triton, launched {times}: {names}; what they wrote is not known",
     "nested-tensors": "nested tensors {times}, first at {at}: the words of all sequences were taken as one sequence",
-    "record-stream": "memory that other streams still use as its tensor dies {times}, first at {at}: until a predicted time",
+    "record-stream": "memory that other streams use as its tensor dies {times}, first at {at}: for a predicted time",
     "worst-batch": "--worst-batch: {names}",
     "same-ranks": "{names} ranks, of which each was simulated as if the others held what it holds",
     "after-training": "what follows the training: the script failed there with code {names}, and was stopped",
