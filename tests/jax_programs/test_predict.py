@@ -13,17 +13,17 @@ import jax.numpy as jnp  # noqa: E402
 
 import peaksight.jax  # noqa: E402
 from peaksight.errors import UnsupportedError, UsageError  # noqa: E402
+from peaksight.gpus import find_card  # noqa: E402
 from peaksight.jax.compiler import COMPILER, Answer, Compiler, Order  # noqa: E402
 from peaksight.jax.compiler_process import topology_of  # noqa: E402
-from peaksight.jax.compiling import WITHOUT_TRITON, NoCompiler  # noqa: E402
+from peaksight.jax.compiling import WITHOUT_TRITON, NoCompiler, compile_for  # noqa: E402
+from peaksight.jax.predicting import traced_call  # noqa: E402
 from peaksight.jax.targets import target_config  # noqa: E402
 from peaksight.records import Category  # noqa: E402
 
 
 def has_compiler():
     """Whether the CUDA plugin is there."""
-    from peaksight.gpus import find_card
-
     try:
         topology_of(target_config(find_card("h100-80gb")))
     except Exception:
@@ -222,6 +222,47 @@ def test_a_crash_ends_only_the_fork():
     done = subprocess.run([sys.executable, "-c", CRASH], capture_output=True, text=True, check=True)
 
     assert done.stdout == f"{[-signal.SIGABRT.value] * 2}\n"
+
+
+PLANNED = """
+import os, sys, time
+from pathlib import Path
+from peaksight.jax import compiler_process
+from peaksight.jax.compiler import Order
+
+def plan(order):
+    Path(order.folder, "step-memory-usage-report.txt").touch()
+    if "crashes" in sys.argv:
+        os.abort()
+    while True:
+        time.sleep(60)
+
+compiler_process.answer_to = plan
+print(compiler_process._in_a_fork(Order(module=b"", target="", num_cards=1, num_devices=1, folder=sys.argv[1])).code)
+"""
+
+
+@pytest.mark.parametrize("then", ["generates", "crashes"])
+def test_no_kernel_is_waited_for(tmp_path, then):
+    """The plan of the memory is the answer, whatever becomes of the rest."""
+    command = [sys.executable, "-c", PLANNED, str(tmp_path), then]
+
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "0\n"
+
+
+@needs_compiler
+def test_sizes_are_those_of_the_compiled_program():
+    """As JAX's `memory_analysis` has them of the same compile."""
+    topology = topology_of(target_config(find_card("h100-80gb")))
+    sharding = jax.sharding.SingleDeviceSharding(topology.devices[0])
+    shapes = jax.tree.map(lambda each: jax.ShapeDtypeStruct(each.shape, each.dtype, sharding=sharding), ARGS)
+    expected = jax.jit(step, donate_argnums=0).lower(*shapes).compile().memory_analysis()
+    planned = compile_for(find_card("h100-80gb"), traced_call(step, ARGS, {"donate_argnums": 0}))
+
+    assert planned.argument_bytes == expected.argument_size_in_bytes
+    assert planned.output_bytes == expected.output_size_in_bytes
+    assert planned.aliased_bytes == expected.alias_size_in_bytes
+    assert planned.temporary_bytes == expected.temp_size_in_bytes
 
 
 def test_the_compiler_says_what_is_wrong_with_an_order(tmp_path):

@@ -34,12 +34,11 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The sizes of the compiled program by JAX's names, and the sharding of each output if it has any.
+    """What XLA plans is in the folder of the order; here the sharding of each output if there are several devices.
 
     Or the first line of the `error`; `is_missing` where there is no compiler, `code` that of the process if it ended.
     """
 
-    sizes: Any = None
     shardings: tuple[Any, ...] = ()
     error: str = ""
     is_missing: bool = False

@@ -1,22 +1,27 @@
 """The process that compiles for cards: takes orders on its standard input, and answers on its standard output.
 
 Each order has a fork of its own, in which alone XLA is started: its crash, or its end where the host has no memory,
-is an answer like any other.
+is an answer like any other. It is ended as soon as the memory is planned: kernels, which take as long again, are for a
+card that is not there.
 """
 
 import os
 import pickle
+import select
+import signal
 import sys
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from jax.experimental import topologies
 
 from peaksight.jax.compiler import Answer, Order, first_line
+from peaksight.jax.dump import is_written
 from peaksight.jax.private import compile_module
+
+POLL_SECONDS = 0.05
 
 
 def main() -> None:
@@ -42,9 +47,21 @@ def _in_a_fork(order: Order) -> Answer:
         os._exit(0)
     os.close(write)
     with os.fdopen(read, "rb") as pipe:
-        given = pipe.read()
+        if is_planned := _has_planned(order, read):
+            os.kill(process, signal.SIGKILL)
+        given = b"" if is_planned else pipe.read()
     code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    if order.num_devices == 1 and is_written(Path(order.folder)):
+        return Answer()
     return pickle.loads(given) if given and not code else Answer(code=code or 1)
+
+
+def _has_planned(order: Order, pipe: int) -> bool:
+    """Wait until the plan of `order` is written, or something is in `pipe`; only one of one device says all."""
+    while not select.select([pipe], [], [], POLL_SECONDS)[0]:
+        if order.num_devices == 1 and is_written(Path(order.folder)):
+            return True
+    return False
 
 
 def answer_to(order: Order) -> Answer:
@@ -55,9 +72,7 @@ def answer_to(order: Order) -> Answer:
         return Answer(error=first_line(error), is_missing=True)
     try:
         executable = compile_module(order.module, order.num_devices, devices, Path(order.folder), order.options)
-        stats = executable.get_compiled_memory_stats()
-        sizes = {name: getattr(stats, name) for name in dir(stats) if name.endswith("_size_in_bytes")}
-        return Answer(sizes=SimpleNamespace(**sizes), shardings=tuple(executable.get_output_shardings() or ()))
+        return Answer(shardings=tuple(executable.get_output_shardings() or ()))
     except Exception as error:
         return Answer(error=first_line(error))
 

@@ -71,7 +71,7 @@ def compile_for(card: Card, call: Call, num_devices: int = 1) -> CompiledProgram
         if answer.error:
             raise _cannot_compile(call.name, card, answer.error)
         outputs = output_shardings(answer.shardings, order.num_devices, _mesh_of(call))
-        return read_dump(Path(folder), answer.sizes, output_shardings=outputs)
+        return read_dump(Path(folder), output_shardings=outputs)
 
 
 def _answer_to(order: Order) -> Answer:

@@ -1,11 +1,12 @@
 """Reads what XLA writes about a compiled program: its buffers, when they live, and where they come from.
 
-Files of `--xla_dump_to`: buffer-assignment (value, size and offset), live-range (first and last instruction of each
-value) and the optimised HLO with its metadata.
+Files of `--xla_dump_to`: buffer-assignment (allocations; value, size and offset), live-range (first and last
+instruction of each value) and the optimised HLO with its metadata. They are written once the memory is planned, before
+any kernel is generated.
 """
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,16 +42,13 @@ class CompiledProgram:
     """A compiled program on one device; all in bytes.
 
     `buffers` and `unused_bytes` add up to `temporary_bytes`, which are taken in one piece. Outputs of `aliased_bytes`
-    are in donated arguments, by `aliases` from output to argument. `constant_bytes` and `code_bytes` stay as long as
-    the program.
+    are in donated arguments, by `aliases` from output to argument.
     """
 
     argument_bytes: int
     output_bytes: int
     aliased_bytes: int
     temporary_bytes: int
-    constant_bytes: int
-    code_bytes: int
     buffers: tuple[Buffer, ...]
     unused_bytes: int
     aliases: tuple[tuple[int, int], ...] = ()
@@ -69,27 +67,26 @@ class _Value:
     last: int
 
 
-def read_dump(folder: Path, sizes: Any, *, output_shardings: tuple[Any, ...] = ()) -> CompiledProgram:
-    """The program whose dump is in `folder`; `sizes` is JAX's `memory_analysis()` of it."""
-    assignment = next(folder.glob("*buffer-assignment.txt"), None)
-    buffers: list[Buffer] = []
-    constant_bytes, aliases = 0, {}
-    if assignment is not None:
-        stem = str(assignment).removesuffix("-buffer-assignment.txt")
-        ranges = _live_ranges(Path(f"{stem}-live-range.txt"))
-        values, constant_bytes = _values(assignment, ranges)
-        hlo = Hlo(Path(f"{stem}.txt"))
-        buffers, aliases = list(_at_peak(values, hlo)), hlo.aliases
+def is_written(folder: Path) -> bool:
+    """Whether all that `read_dump` reads is in `folder`: what XLA writes last of it comes after the rest."""
+    return any(folder.glob("*-memory-usage-report.txt"))
+
+
+def read_dump(folder: Path, *, output_shardings: tuple[Any, ...] = ()) -> CompiledProgram:
+    """The program whose dump is in `folder`."""
+    assignment = next(folder.glob("*-buffer-assignment.txt"))
+    stem = str(assignment).removesuffix("-buffer-assignment.txt")
+    values, sizes = _values(assignment, _live_ranges(Path(f"{stem}-live-range.txt")))
+    hlo = Hlo(Path(f"{stem}.txt"))
+    buffers = tuple(_at_peak(values, hlo))
     return CompiledProgram(
-        argument_bytes=sizes.argument_size_in_bytes,
-        output_bytes=sizes.output_size_in_bytes,
-        aliased_bytes=sizes.alias_size_in_bytes,
-        temporary_bytes=sizes.temp_size_in_bytes,
-        constant_bytes=constant_bytes,
-        code_bytes=sizes.generated_code_size_in_bytes,
-        buffers=tuple(buffers),
-        unused_bytes=sizes.temp_size_in_bytes - sum(buffer.bytes for buffer in buffers),
-        aliases=tuple(aliases.items()),
+        argument_bytes=sizes["parameter"],
+        output_bytes=sizes["maybe-live-out"],
+        aliased_bytes=sizes["aliased"],
+        temporary_bytes=sizes["preallocated-temp"],
+        buffers=buffers,
+        unused_bytes=sizes["preallocated-temp"] - sum(buffer.bytes for buffer in buffers),
+        aliases=tuple(hlo.aliases.items()),
         output_shardings=output_shardings,
     )
 
@@ -100,20 +97,26 @@ def _live_ranges(path: Path) -> dict[tuple[str, str], tuple[int, int]]:
         return {(name, index): (int(first), int(last)) for name, index, first, last in (m.groups() for m in found)}
 
 
-def _values(path: Path, ranges: dict[tuple[str, str], tuple[int, int]]) -> tuple[list[_Value], int]:
-    """The values of temporary memory whose life is known, and the bytes of the constants."""
-    values, constant_bytes, kind = [], 0, ""
+def _values(path: Path, ranges: dict[tuple[str, str], tuple[int, int]]) -> tuple[list[_Value], Counter[str]]:
+    """The values of temporary memory whose life is known, and the bytes of the allocations of each kind."""
+    values, sizes, kind = [], Counter[str](), ""
     with path.open(encoding="utf-8") as lines:
         for line in lines:
             if match := _ALLOCATION.match(line):
                 kind = match[2]
-                constant_bytes += int(match[1]) if kind.startswith(("page 0, constant", "constant")) else 0
+                sizes.update(dict.fromkeys(_kinds(kind), int(match[1])))
             elif "preallocated-temp" in kind and (match := _VALUE.match(line)):
                 name, index, size, offset, shape = match.groups()
                 if (life := ranges.get((name, index or ""))) and int(size):
                     tensor = found[0] if (found := _SHAPE.search(shape)) else ""
                     values.append(_Value(name, int(size), int(offset), tensor, *life))
-    return values, constant_bytes
+    return values, sizes
+
+
+def _kinds(text: str) -> list[str]:
+    """Those of an allocation: `parameter`, `maybe-live-out`, both and then `aliased`, or `preallocated-temp`."""
+    kinds = [kind for kind in ("parameter", "maybe-live-out", "preallocated-temp") if kind in text]
+    return [*kinds, "aliased"] if kinds[:2] == ["parameter", "maybe-live-out"] else kinds
 
 
 def _at_peak(values: list[_Value], hlo: Hlo) -> Iterator[Buffer]:

@@ -149,8 +149,6 @@ def _by_liveness(call: Call, paths: Sequence[str]) -> CompiledProgram:
         output_bytes=seen.output_bytes,
         aliased_bytes=seen.aliased_bytes,
         temporary_bytes=seen.temporary_bytes,
-        constant_bytes=seen.constant_bytes,
-        code_bytes=0,
         buffers=buffers,
         unused_bytes=seen.temporary_bytes - sum(buffer.bytes for buffer in buffers),
         aliases=tuple(_aliases(call.closed, call.donated)),
