@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+from predict import script_of
 
 HERE = Path(__file__).parent
 
@@ -49,8 +50,11 @@ def measure(script: str, *args: str) -> dict:
 
 
 def run(num_ranks: int, words: list[str]) -> dict:
-    """All ranks of one script under torchrun; each prints its record last."""
-    command = ["torchrun", "--standalone", f"--nproc-per-node={num_ranks}", __file__, *words]
+    """All ranks of one script under its launcher; each prints its record last."""
+    command = ["torchrun", "--standalone", f"--nproc-per-node={num_ranks}"]
+    if Path(words[0]).stem == "accelerated":
+        command = ["accelerate", "launch", "--multi_gpu", f"--num_processes={num_ranks}"]
+    command += [__file__, *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     records = [json.loads(line.partition("RANK ")[2]) for line in done.stdout.splitlines() if line.startswith("RANK ")]
     failure = "" if len(records) == num_ranks else done.stderr[:3000]
@@ -72,7 +76,8 @@ def main() -> None:
     tasks = sys.argv[3:] or json.loads((HERE / f"predicted-{num_ranks}.json").read_text())
     measured = {}
     for task in tasks:
-        measured[task] = run(num_ranks, [str(HERE / "train.py"), task])
+        script, *args = script_of(task)
+        measured[task] = run(num_ranks, [str(HERE / script), *args])
         file.write_text(json.dumps(measured, indent=1) + "\n")
 
 

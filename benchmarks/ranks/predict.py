@@ -9,13 +9,18 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 RULES = "2.11+cu130"
-CARD = "h100-80gb"
+CARD = "h200"
 ON_TWO = (
     "fsdp fsdp-no-reshard fsdp-prefetch fsdp-checkpoint fsdp-offload fsdp-uneven fsdp-accumulate fsdp-save fsdp-rank-0 "
-    "zero tensor-parallel lists"
+    "zero tensor-parallel lists trainer accelerated"
 ).split()
 ON_FOUR = ["fsdp", "fsdp-uneven", "hybrid", "zero", "tensor-parallel", "tensor-parallel-fsdp"]
 TASKS = {2: ON_TWO, 4: ON_FOUR}
+
+
+def script_of(task: str) -> list[str]:
+    """A script of its own, or a task of train.py."""
+    return [f"{task}.py"] if (HERE / f"{task}.py").exists() else ["train.py", task]
 
 
 def predict(task: str, num_ranks: int) -> dict:
@@ -23,7 +28,7 @@ def predict(task: str, num_ranks: int) -> dict:
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / "report.json"
         options = ["--gpu", CARD, "--torch", RULES, "--rank", "all", "--json", str(file), "--steps", "4"]
-        words = ["torchrun", "--nproc-per-node", str(num_ranks), "train.py", task]
+        words = ["torchrun", "--nproc-per-node", str(num_ranks), *script_of(task)]
         if task == "lists":
             options[-1] = "0"
         subprocess.run([sys.executable, "-m", "peaksight", "run", *options, *words], cwd=HERE, check=True)
