@@ -265,17 +265,3 @@ def test_no_warnings(virtual_gpu):
             loss = model(torch.ones(2, 8, device="cuda")).sum()
         loss.backward()
         torch.optim.AdamW(model.parameters()).step()
-
-
-def test_a_subclass_of_a_library_moves(virtual_gpu):
-    """As torchvision's images and boxes: a plain tensor on the card, with its attributes."""
-
-    class Image(torch.Tensor):
-        pass
-
-    image = torch.ones(2, 3).as_subclass(Image)
-    image.size_before = (4, 6)
-    for moved in (image.cuda(), image.to("cuda"), image.to(device="cuda", dtype=torch.float16)):
-        assert moved.is_cuda
-        assert (4, 6) == moved.size_before
-    assert type(image.to(torch.float64)) is Image

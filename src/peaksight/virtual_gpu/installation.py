@@ -19,7 +19,7 @@ from peaksight.virtual_gpu.kernels.recurrent_kernels import CudnnRecurrence
 from peaksight.virtual_gpu.kernels.sparse_products import sparse_rules
 from peaksight.virtual_gpu.ranks import distributed, meshes
 from peaksight.virtual_gpu.script.other_processes import call_in_forked
-from peaksight.virtual_gpu.tensors import copies
+from peaksight.virtual_gpu.tensors import copies, subclasses
 from peaksight.virtual_gpu.tensors.device_requests import DeviceRequests
 from peaksight.virtual_gpu.tensors.mode import VirtualGpuMode
 from peaksight.virtual_gpu.timing import waiting
@@ -48,6 +48,7 @@ def install(patches: Patches, gpu: "VirtualGpu") -> None:
     _install_ranks(patches, gpu)
     _install_files(patches, gpu)
     copies.install(patches)
+    subclasses.install(patches)
     threads.install(patches, mode, requests)
     call_in_forked(patches, gpu.become_fork)
     patches.enter_context(requests)

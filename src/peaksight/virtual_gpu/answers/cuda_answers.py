@@ -154,7 +154,12 @@ def low_level_answers(devices: Devices) -> dict[str, Any]:
 
 def _parse_to(parse: Callable[..., Any]) -> Callable[..., Any]:
     """The arguments of `Module.to`, where a number names a device of the card; a CPU build knows of none."""
-    return lambda *args, **kwargs: parse(*(for_python(for_cpp(a)) for a in args[:1]), *args[1:], **kwargs)
+
+    def parsed(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        device, *others = parse(*(for_python(for_cpp(each)) for each in args[:1]), *args[1:], **kwargs)
+        return None if device is None else for_python(device), *others
+
+    return parsed
 
 
 def accelerator_answers(streams: CurrentStreams, devices: Devices) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from torch.overrides import TorchFunctionMode
 
 from peaksight.virtual_gpu.memory.at_the_limit import let_go
 from peaksight.virtual_gpu.tensors.devices import for_cpp, for_python
+from peaksight.virtual_gpu.tensors.subclasses import move
 from peaksight.virtual_gpu.tensors.tensor_types import rewrite_type
 from peaksight.virtual_gpu.tensors.values import host_copy, known_value
 from peaksight.virtual_gpu.threads import TURN
@@ -54,24 +55,7 @@ def _keep(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
 def _to(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     args = (args[0], *(for_cpp(a) if i == 0 else a for i, a in enumerate(args[1:])))
     kwargs = {k: for_cpp(v) if k == "device" else v for k, v in kwargs.items()}
-    return func(*args, **kwargs) if not _is_of_library(args[0]) else _moved_plain(func, args, kwargs)
-
-
-def _is_of_library(tensor: torch.Tensor) -> bool:
-    """Whether it is of a subclass that only adds attributes, as `tv_tensors.Image` and MONAI's MetaTensor."""
-    kind = type(tensor)
-    return kind is not torch.Tensor and not isinstance(tensor, _KNOWN) and kind.__torch_dispatch__ is _NO_DISPATCH
-
-
-def _moved_plain(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
-    """On the card it is a plain tensor, which keeps the attributes."""
-    with torch._C.DisableTorchFunctionSubclass():
-        plain = args[0].as_subclass(torch.Tensor)
-        moved = func(plain, *args[1:], **kwargs)
-    if not isinstance(moved, FakeTensor):
-        return func(*args, **kwargs)
-    vars(moved).update(vars(args[0]))
-    return moved
+    return func(*args, **kwargs)
 
 
 def _device(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.device:
@@ -127,7 +111,8 @@ def _set_data(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     """`parameter.data = moved` takes the device along; of a real tensor a fake one takes the shape."""
     tensor, data = args
     if not isinstance(tensor, FakeTensor):
-        return func(tensor, data)
+        (move if isinstance(data, FakeTensor) else func)(tensor, data)
+        return
     mode: Any = tensor.fake_mode
     func(tensor, data if isinstance(data, FakeTensor) else mode.fake(data))
     tensor.fake_device = data.device
@@ -139,8 +124,6 @@ def _answer_device(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
 
 
 _TENSOR: Any = torch.Tensor  # its descriptors
-_NO_DISPATCH: Any = _TENSOR.__torch_dispatch__
-_KNOWN: Any = (FakeTensor, torch.nn.Parameter, torch.nn.parameter.UninitializedBuffer)
 
 
 def _array(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -19,6 +19,7 @@ from peaksight.virtual_gpu.tensors.in_place import in_place_of
 from peaksight.virtual_gpu.tensors.making import is_parameter_in_the_making
 from peaksight.virtual_gpu.tensors.mapped import copies_file, copy_of_stand_ins
 from peaksight.virtual_gpu.tensors.results import unknown_layout
+from peaksight.virtual_gpu.tensors.subclasses import is_of_host
 from peaksight.virtual_gpu.threads import TURN
 from peaksight.virtual_gpu.torch_private import (
     DeviceMismatch,
@@ -243,7 +244,8 @@ def _any_real(values: Iterable[Any]) -> bool:
 
 
 def _is_real(leaf: Any) -> bool:
-    return type(leaf) in (torch.Tensor, nn.Parameter) and leaf.layout == torch.strided
+    kind: Any = type(leaf)
+    return is_of_host(kind) and leaf.layout == torch.strided
 
 
 def _concerns_the_card(func: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> bool:

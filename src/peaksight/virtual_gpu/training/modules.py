@@ -13,6 +13,7 @@ from peaksight.overlays.patches import Patches
 from peaksight.records import Role
 from peaksight.virtual_gpu.memory.devices import Devices
 from peaksight.virtual_gpu.tensors.mode import VirtualGpuMode
+from peaksight.virtual_gpu.tensors.subclasses import OnCard
 from peaksight.virtual_gpu.torch_private import FakeTensor, swap
 from peaksight.virtual_gpu.training import lazy_modules
 from peaksight.virtual_gpu.training.training_loop import ModuleTree, TrainingLoop
@@ -140,6 +141,8 @@ def _make_parameters_fake(patches: Patches, mode: VirtualGpuMode, parameters: Pa
     def make_fake(cls: type, data: Any = None, requires_grad: bool = True) -> Any:
         if type(data) in (torch.Tensor, nn.Parameter) and data.device.type == "cpu" and data.layout == torch.strided:
             data = mode.fake(data)
+        if isinstance(data, OnCard) and isinstance(data, nn.Parameter):
+            return data  # a quantised weight that moves, which `Module._apply` makes a parameter to swap it
         made: Any = make(cls, data, requires_grad)
         if next(_parts(made), None) is not None:
             parameters.add(made)
