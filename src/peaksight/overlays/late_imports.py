@@ -16,11 +16,12 @@ def change_modules(patches: Patches, changes: Mapping[str, Change]) -> None:
 
     A change puts back what it replaces by `patches`, as whoever calls this does.
     """
-    for name in changes.keys() & sys.modules.keys():
-        changes[name](sys.modules[name])
+    loaded = [name for name in changes if name in sys.modules]
     finder = _LateFinder(changes)
     sys.meta_path.insert(0, finder)
     patches.callback(_remove, finder)
+    for name in loaded:  # in the order of `changes`, which may import others of them
+        changes[name](sys.modules[name])
 
 
 def _remove(finder: "_LateFinder") -> None:

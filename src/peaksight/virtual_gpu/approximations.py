@@ -25,6 +25,8 @@ TEXTS = {
     "worst-batch": "--worst-batch: {names}",
     "same-ranks": "{names} ranks, of which each was simulated as if the others held what it holds",
     "after-training": "what follows the training: the script failed there with code {names}, and was stopped",
+    "paged": "paged memory of CUDA, as that of paged optimizers: on the card while there is room beside PyTorch's",
+    "outliers": "columns of outliers that bitsandbytes keeps in half precision, asked for {times}: none was taken",
     "growth": "steps after the last one of this run: each leaves {names} on the card",
     "communicator": "communicators of NCCL, outside PyTorch",
     "bucket-release": "what DistributedDataParallel reduced and dropped, which NCCL may keep for 0.1 s more",

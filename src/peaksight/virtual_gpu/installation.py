@@ -9,7 +9,14 @@ import torch.distributed as dist
 from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu import dynamo, threads, triton_kernels
 from peaksight.virtual_gpu.answers import cuda_answers, data_parallel, memory_answers, torch_answers
-from peaksight.virtual_gpu.kernels import composites, convolution, index_composites, recurrent, transformers
+from peaksight.virtual_gpu.kernels import (
+    bitsandbytes,
+    composites,
+    convolution,
+    index_composites,
+    recurrent,
+    transformers,
+)
 from peaksight.virtual_gpu.kernels.comparisons import comparison_rules
 from peaksight.virtual_gpu.kernels.dynamic_shapes import shape_rules
 from peaksight.virtual_gpu.kernels.explicit_composites import explicit_rules
@@ -41,9 +48,11 @@ def install(patches: Patches, gpu: "VirtualGpu") -> None:
     FakeTensorMode.cache_clear()  # DTensor asks it for results on the current card, which was another one before
     dynamo.install(patches)
     composite_rules = composites.composite_rules(gpu.rules, gpu.approximations.note)
-    mode, requests = _mode(gpu, composite_rules), DeviceRequests()
+    rules = _rules(gpu, composite_rules)
+    mode, requests = _mode(gpu, rules), DeviceRequests()
     _install_answers(patches, gpu)
     _install_kernels(patches, gpu, composite_rules)
+    bitsandbytes.install(patches, rules, gpu.approximations.note)
     _install_training(patches, gpu, mode, requests)
     _install_ranks(patches, gpu)
     _install_files(patches, gpu)
@@ -55,16 +64,14 @@ def install(patches: Patches, gpu: "VirtualGpu") -> None:
     patches.enter_context(mode)
 
 
-def _mode(gpu: "VirtualGpu", composite_rules: OpRules) -> VirtualGpuMode:
-    note = gpu.approximations.note
+def _rules(gpu: "VirtualGpu", composite_rules: OpRules) -> OpRules:
     steps = explicit_rules() | loss_rules() | comparison_rules() | index_composites.steps()
-    recurrence = CudnnRecurrence(gpu.rules, gpu.devices, note)
-    return VirtualGpuMode(
-        gpu,
-        composite_rules | steps | transformers.transformer_rules(gpu.rules, note),
-        shape_rules() | fake_kernels() | recurrence.fake_kernels(),
-        sparse_rules(),
-    )
+    return composite_rules | steps | transformers.transformer_rules(gpu.rules, gpu.approximations.note)
+
+
+def _mode(gpu: "VirtualGpu", rules: OpRules) -> VirtualGpuMode:
+    recurrence = CudnnRecurrence(gpu.rules, gpu.devices, gpu.approximations.note)
+    return VirtualGpuMode(gpu, rules, shape_rules() | fake_kernels() | recurrence.fake_kernels(), sparse_rules())
 
 
 def _install_answers(patches: Patches, gpu: "VirtualGpu") -> None:

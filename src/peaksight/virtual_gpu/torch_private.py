@@ -9,6 +9,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from operator import attrgetter
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -58,6 +59,7 @@ __all__ = [
     "checkpoint_hooks",
     "checkpointing",
     "composite",
+    "cuda_kernels",
     "current_autograd_node",
     "default_device",
     "enter_in_thread",
@@ -116,6 +118,7 @@ PROBES: tuple[tuple[object, str], ...] = (
     (torch._C, "_get_sdp_priority_order"),
     (torch._C, "_set_sdp_priority_order"),
     (torch._C, "_conv_determine_backend_memory_format"),
+    (torch._C, "_dispatch_get_registrations_for_dispatch_key"),
     (guards, "active_fake_mode"),
     (guards, "detect_fake_mode"),
     (rebuilding, "_validate_loaded_sparse_tensors"),
@@ -272,6 +275,18 @@ def is_composite(op: torch._ops.OpOverload) -> bool:
 def composite(op: torch._ops.OpOverload) -> Callable[..., Any]:
     """That function, which `op.decompose` may hide behind a decomposition in Python."""
     return functools.partial(op._op_dk, DispatchKey.CompositeImplicitAutograd)
+
+
+def cuda_kernels(namespace: str) -> dict[torch._ops.OpOverload, Callable[..., Any]]:
+    """What runs on the card for each operator of `namespace`: what is registered for CUDA, or for any device."""
+    return _kernels(namespace, DispatchKey.CompositeExplicitAutograd) | _kernels(namespace, DispatchKey.CUDA)
+
+
+def _kernels(namespace: str, key: DispatchKey) -> dict[torch._ops.OpOverload, Callable[..., Any]]:
+    names = torch._C._dispatch_get_registrations_for_dispatch_key(key.name)
+    of_library = [name.removeprefix(f"{namespace}::") for name in names if name.startswith(f"{namespace}::")]
+    ops = [attrgetter(name if "." in name else f"{name}.default")(getattr(torch.ops, namespace)) for name in of_library]
+    return {op: functools.partial(op._op_dk, key) for op in ops}
 
 
 def swap(first: torch.Tensor, second: torch.Tensor) -> None:
