@@ -231,7 +231,11 @@ from peaksight.jax import compiler_process
 from peaksight.jax.compiler import Order
 
 def plan(order):
-    Path(order.folder, "step-memory-usage-report.txt").touch()
+    for ending in (".txt", "-live-range.txt", "-buffer-assignment.txt"):
+        with Path(order.folder, "step" + ending).open("w", buffering=1) as file:
+            file.write("first\\n")
+            time.sleep(0.2)
+            file.write("last\\n")
     if "crashes" in sys.argv:
         os.abort()
     while True:
@@ -244,10 +248,11 @@ print(compiler_process._in_a_fork(Order(module=b"", target="", num_cards=1, num_
 
 @pytest.mark.parametrize("then", ["generates", "crashes"])
 def test_no_kernel_is_waited_for(tmp_path, then):
-    """The plan of the memory is the answer, whatever becomes of the rest."""
+    """The plan of the memory is the answer once it is whole, whatever becomes of the rest."""
     command = [sys.executable, "-c", PLANNED, str(tmp_path), then]
 
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "0\n"
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["first\nlast\n"] * 3
 
 
 @needs_compiler

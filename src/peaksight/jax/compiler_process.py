@@ -47,7 +47,7 @@ def _in_a_fork(order: Order) -> Answer:
         os._exit(0)
     os.close(write)
     with os.fdopen(read, "rb") as pipe:
-        if is_planned := _has_planned(order, read):
+        if is_planned := _has_planned(order, process, read):
             os.kill(process, signal.SIGKILL)
         given = b"" if is_planned else pipe.read()
     code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
@@ -56,12 +56,29 @@ def _in_a_fork(order: Order) -> Answer:
     return pickle.loads(given) if given and not code else Answer(code=code or 1)
 
 
-def _has_planned(order: Order, pipe: int) -> bool:
-    """Wait until the plan of `order` is written, or something is in `pipe`; only one of one device says all."""
+def _has_planned(order: Order, process: int, pipe: int) -> bool:
+    """Wait until `process` has written its plan, or something is in `pipe`; only a plan for one device says all."""
     while not select.select([pipe], [], [], POLL_SECONDS)[0]:
-        if order.num_devices == 1 and is_written(Path(order.folder)):
+        if order.num_devices == 1 and is_written(Path(order.folder)) and not _writes(process, order.folder):
             return True
     return False
+
+
+def _writes(process: int, folder: str) -> bool:
+    """Whether a file in `folder` is open in `process`; one that is not, and not empty, is written."""
+    links, real = Path(f"/proc/{process}/fd"), os.path.realpath(folder)
+    names: list[str] = []
+    with suppress(OSError):
+        names = os.listdir(links)
+    return any(_target(links / name).startswith(real) for name in names)
+
+
+def _target(link: Path) -> str:
+    """Where `link` points to, empty where it is gone."""
+    try:
+        return os.readlink(link)
+    except OSError:
+        return ""
 
 
 def answer_to(order: Order) -> Answer:

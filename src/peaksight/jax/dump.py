@@ -5,6 +5,7 @@ instruction of each value) and the optimised HLO with its metadata. They are wri
 any kernel is generated.
 """
 
+import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -14,6 +15,7 @@ from typing import Any
 
 from peaksight.jax.hlo import Hlo
 
+_ASSIGNMENT, _RANGES, _HLO = "-buffer-assignment.txt", "-live-range.txt", ".txt"
 _ALLOCATION = re.compile(r"allocation \d+: size (\d+), (.*?):?$")
 _VALUE = re.compile(r"\s+value: <\d+ (\S+?)(?:\{([\d,]*)\})? (?:\(phi\) )?@\d+> \(size=(\d+),offset=(\d+)\): (.*)$")
 _RANGE = re.compile(r"\s+(\S+?)\{([\d,]*)\}:(\d+)-(\d+)$")
@@ -68,16 +70,21 @@ class _Value:
 
 
 def is_written(folder: Path) -> bool:
-    """Whether all that `read_dump` reads is in `folder`: what XLA writes last of it comes after the rest."""
-    return any(folder.glob("*-memory-usage-report.txt"))
+    """Whether everything that `read_dump` reads is in `folder`; XLA writes it in any order, and may still be at it."""
+    stem = str(next(folder.glob(f"*{_ASSIGNMENT}"), "")).removesuffix(_ASSIGNMENT)
+    return bool(stem) and all(_size(stem + ending) for ending in (_ASSIGNMENT, _RANGES, _HLO))
+
+
+def _size(path: str) -> int:
+    return os.path.getsize(path) if os.path.exists(path) else 0
 
 
 def read_dump(folder: Path, *, output_shardings: tuple[Any, ...] = ()) -> CompiledProgram:
     """The program whose dump is in `folder`."""
-    assignment = next(folder.glob("*-buffer-assignment.txt"))
-    stem = str(assignment).removesuffix("-buffer-assignment.txt")
-    values, sizes = _values(assignment, _live_ranges(Path(f"{stem}-live-range.txt")))
-    hlo = Hlo(Path(f"{stem}.txt"))
+    assignment = next(folder.glob(f"*{_ASSIGNMENT}"))
+    stem = str(assignment).removesuffix(_ASSIGNMENT)
+    values, sizes = _values(assignment, _live_ranges(Path(stem + _RANGES)))
+    hlo = Hlo(Path(stem + _HLO))
     buffers = tuple(_at_peak(values, hlo))
     return CompiledProgram(
         argument_bytes=sizes["parameter"],
