@@ -3,6 +3,8 @@
 from functools import partial
 from pathlib import Path
 
+from peaksight.cli.frameworks import trains_under_jax
+from peaksight.cli.jax_searching import search_jax
 from peaksight.cli.output import Output
 from peaksight.cli.publish import Destinations
 from peaksight.cli.searching import CANDIDATES, HEAD_ROOM, search
@@ -21,7 +23,10 @@ def check_alone(plan: Path | None) -> None:
 
 def append_plan(command: ScriptCommand, options: SimulationOptions, to: Destinations, output: Output) -> None:
     """Search as `peaksight fix` does without options, and print what was found; a line where stdout is taken."""
-    found, _ = search(command, options, Effect.ROUNDING, HEAD_ROOM, CANDIDATES, (), output)
+    if trains_under_jax(command):
+        found, _ = search_jax(command, options, Effect.ROUNDING, HEAD_ROOM, CANDIDATES, output)
+    else:
+        found, _ = search(command, options, Effect.ROUNDING, HEAD_ROOM, CANDIDATES, (), output)
     if to.take_stdout:
         output.warn(answer_line(found))
     else:

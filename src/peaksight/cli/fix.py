@@ -14,6 +14,7 @@ from peaksight.cli.completion import files
 from peaksight.cli.formats import format_option, script_of
 from peaksight.cli.frameworks import trains_under_jax
 from peaksight.cli.from_capsule import from_capsule
+from peaksight.cli.jax_searching import search_jax
 from peaksight.cli.kept_files import check_can_keep
 from peaksight.cli.output import Output, quiet_option
 from peaksight.cli.pages import fix_page
@@ -27,7 +28,7 @@ from peaksight.errors import PeaksightError, PlanError, UnsupportedError
 from peaksight.extras import NO_DIFF, check_codemod, is_installed
 from peaksight.planning.situation import Situation
 from peaksight.planning.variants import variants_of
-from peaksight.records import Report, ScriptCommand
+from peaksight.records import Report
 from peaksight.records.findings import Effect
 from peaksight.records.plan_file import write_plan
 from peaksight.records.proposals import FixReport
@@ -132,13 +133,15 @@ def fix(
     to.check()
     if write:
         check_codemod()
-    elif not is_installed("libcst"):
-        output.say(NO_DIFF)
     if capsule is not None:
         command, simulation = from_capsule(capsule, words, simulation, is_module=is_module, output=output)
     else:
         command = script_command(words, is_module=is_module)
-    _check_torch_trains(command)
+    under_jax = trains_under_jax(command)
+    if not write and not under_jax and not is_installed("libcst"):
+        output.say(NO_DIFF)
+    if under_jax:
+        _check_under_jax(write=write, certify=certify, vary=bool(vary), sweep=asked is not None or cheapest)
     command = simulation.launched(command)
     if write:
         check_can_keep(Path(command.target))
@@ -146,7 +149,10 @@ def fix(
         return answer_sweep(asked, command, simulation, to, output)
     variants = variants_of(command.args, vary)
     room = NO_LIMIT if cheapest else head_room
-    found, situation = search(command, simulation, Effect(allowed), room, candidates, variants, output)
+    if under_jax:
+        found, situation = search_jax(command, simulation, Effect(allowed), room, candidates, output)
+    else:
+        found, situation = search(command, simulation, Effect(allowed), room, candidates, variants, output)
     report = situation.report
     if cheapest:
         return answer_cheapest(found, command, simulation, head_room, to, output)
@@ -172,13 +178,16 @@ def fix(
     return A_PLAN_FITS
 
 
-def _check_torch_trains(command: ScriptCommand) -> None:
-    if trains_under_jax(command):
-        raise UnsupportedError(
-            "Can't search a plan for a script under JAX: plans change modules and optimizers of torch. `peaksight run` "
-            "says what would help, each simulated again.",
-            slug="jax-plan",
-        )
+def _check_under_jax(**asked: bool) -> None:
+    """Raise UnsupportedError where something is asked for that is there for scripts of torch only."""
+    options = {"write": "--write", "certify": "--certify", "vary": "--vary", "sweep": "--sweep and its like"}
+    for name, is_asked in asked.items():
+        if is_asked:
+            raise UnsupportedError(
+                f"Can't do {options[name]} for a script under JAX: its plans are simulated and said in words. Leave it "
+                "out; `peaksight.jax.verify` compares two functions.",
+                slug="jax-plan",
+            )
 
 
 def _holds(found: FixReport) -> bool:

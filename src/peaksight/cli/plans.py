@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from peaksight.cli.complaints import complain
+from peaksight.errors import PlanError
 from peaksight.records import ScriptCommand
 from peaksight.records.plan import Plan
 from peaksight.records.plan_file import check_script, read_plan
@@ -42,6 +43,12 @@ def applied(plan: Plan | None) -> Iterator[None]:
     if plan is None:
         yield
         return
+    if any(change.kind.startswith("jax-") for change in plan.changes):
+        raise PlanError(
+            "Can't apply the plan to a real run: it is for a script under JAX, whose plans are simulated only. Make "
+            "its changes in the script; `peaksight fix` says where.",
+            slug="jax-plan",
+        )
     from peaksight.overlays.apply import apply_changes
     from peaksight.overlays.patches import Patches
 

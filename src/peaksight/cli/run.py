@@ -121,6 +121,7 @@ def _simulate(
             max_steps=options.steps,
             on_step=progress,
             on_compile=progress.compiling,
+            changes=changes,
         )
     from peaksight.virtual_gpu import simulate, simulate_elsewhere
 

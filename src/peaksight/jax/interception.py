@@ -108,6 +108,7 @@ class VirtualTrace(core.Trace):
 
     def _run(self, call: Any, args: Sequence[Any]) -> list[Any]:
         """Call a program; its donated arguments are gone afterwards."""
+        written, call = call, self._job.edited(call)
         arguments = self._job.arguments(call)
         self._job.ledger.at = user_line()
         entries, lent = [], []
@@ -116,19 +117,23 @@ class VirtualTrace(core.Trace):
             if entry is None:
                 entry = self._job.ledger.allocate(size, what)
                 lent.append(entry)
+            elif call is not written:
+                entry = self._made_smaller(arg, entry, size, what)
             entries.append(entry)
         outputs = self._job.call(call, entries)
-        known = followed(call.closed, args)
+        known = followed(written.closed, args)
         for arg, donated in zip(args, call.donated, strict=True):
             if donated and isinstance(arg, VirtualArray):
                 arg.donate()
         for entry in lent:
             if entry not in outputs.entries:
                 self._job.ledger.free(entry)
+        # Where the plan spreads arrays the script does not know of it: its functions are traced as without the plan.
+        shardings = outputs.shardings if call is written else (None,) * len(outputs.entries)
         return [
             VirtualArray(self, aval, entry, sharding, value)
             for aval, entry, sharding, value in zip(
-                call.closed.out_avals, outputs.entries, outputs.shardings, known, strict=True
+                written.closed.out_avals, outputs.entries, shardings, known, strict=True
             )
         ]
 
@@ -143,6 +148,18 @@ class VirtualTrace(core.Trace):
             entry = self._entries[id(arg)] = self._job.ledger.allocate(size, what)
             finalize(arg, self._forget, id(arg))
         return entry
+
+    def _made_smaller(self, arg: Any, entry: Entry, size: int, what: What) -> Entry:
+        """The memory of `arg` as the plan has it: a type or a part of it that takes less, copied on its first use."""
+        if entry.birth.requested_bytes <= size:
+            return entry
+        smaller = self._job.ledger.allocate(size, what)
+        self._job.ledger.free(entry)
+        if isinstance(arg, VirtualArray):
+            arg.entry = smaller
+        else:
+            self._entries[id(arg)] = smaller
+        return smaller
 
     def _forget(self, identity: int) -> None:
         entry = self._entries.pop(identity, None)

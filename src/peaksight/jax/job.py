@@ -10,9 +10,12 @@ from jax._src import core
 from jax.extend.core import ClosedJaxpr
 
 from peaksight.gpus import Room
+from peaksight.jax.changes import Changes
 from peaksight.jax.compiling import Call
 from peaksight.jax.entries import Entry, What
 from peaksight.jax.execution import Planned, arguments_of, differentiates, execute, plan
+from peaksight.jax.flops import flops_of
+from peaksight.jax.inlining import graph_of
 from peaksight.jax.ledger import Ledger
 from peaksight.jax.notes import Notes
 from peaksight.jax.pool import pool_on
@@ -65,9 +68,11 @@ class Job:
         on_step: Callable[[StepPeak], None] | None = None,
         on_compile: Callable[[str, bool], None] | None = None,
         unguarded: AbstractContextManager[Any] | None = None,
+        changes: Changes | None = None,
     ) -> None:
-        """Nothing has run."""
+        """Nothing has run; `changes` are made to every call."""
         self.room = room
+        self.changes = changes or Changes()
         self.ledger = Ledger(pool_on(room))
         self.notes = Notes()
         self._num_devices = num_devices
@@ -89,6 +94,18 @@ class Job:
         steps = (called for called in self._called.values() if called.planned.trains)
         taken = (sum(size for size, _ in called.arguments) for called in steps)
         return JobFact(peak_bytes=self.ledger.peak_bytes, state_bytes=max(taken, default=0))
+
+    @property
+    def steps(self) -> tuple[Planned, ...]:
+        """The programs that differentiate, in order of their first call."""
+        return tuple(called.planned for called in self._called.values() if called.planned.trains)
+
+    def edited(self, call: Call) -> Call:
+        """`call` with the changes of the plan that it runs under."""
+        if not self.changes.edit:
+            return call
+        with core.set_current_trace(core.eval_trace):
+            return self.changes.edited(call)
 
     def arguments(self, call: Call) -> list[tuple[int, What]]:
         """The size and purpose of each argument."""
@@ -169,4 +186,5 @@ def _record(called: _Called) -> ProgramCall:
         argument_bytes=sum(size for size, _ in called.arguments),
         output_bytes=program.output_bytes - program.aliased_bytes,
         temporary_bytes=program.temporary_bytes,
+        flops=flops_of(graph_of(called.planned.call.closed)) if called.planned.trains else 0,
     )

@@ -1,14 +1,17 @@
 """The part of a card that JAX takes for itself when it starts."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from peaksight.errors import UsageError
 from peaksight.gpus import Room
+from peaksight.records.plan import Change
 
 # xla/pjrt/plugin/xla_gpu/xla_gpu_allocator_config.h
 DEFAULT_FRACTION = 0.75
+# The kind of the change of a plan that makes the pool larger.
+POOL = "jax-mem-fraction"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,3 +50,9 @@ def _fraction(variables: Mapping[str, str]) -> float:
             slug="jax-fraction",
         )
     return fraction
+
+
+def environment_of(changes: Iterable[Change]) -> dict[str, str]:
+    """The variables that the changes of a plan set."""
+    fractions = [each.parameters["fraction"] for each in changes if each.kind == POOL]
+    return {"XLA_PYTHON_CLIENT_MEM_FRACTION": f"{fractions[-1]:g}"} if fractions else {}

@@ -16,6 +16,7 @@ from peaksight.jax.facts import program_of
 from peaksight.jax.ledger import Ledger
 from peaksight.jax.notes import Notes
 from peaksight.jax.pool import pool_on
+from peaksight.jax.source_lines import defined_at
 from peaksight.jax.tracing import call_of, paths_of
 from peaksight.records import Capture, Versions
 from peaksight.records.jax_program import JaxProgram, PoolFact
@@ -90,4 +91,11 @@ def program_at_peak(planned: Planned, room: Room) -> JaxProgram:
         others_bytes=room.others_bytes,
     )
     call = planned.call
-    return replace(program_of(call.closed, donated=call.donated, paths=planned.paths, name=call.name), pool=fact)
+    meshes = [each.mesh for each in call.shardings if isinstance(each, jax.sharding.NamedSharding)]
+    return replace(
+        program_of(call.closed, donated=call.donated, paths=planned.paths, name=call.name),
+        pool=fact,
+        at=defined_at(call.closed),
+        trains=planned.trains,
+        mesh_size=max((mesh.size for mesh in meshes), default=0),
+    )

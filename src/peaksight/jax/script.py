@@ -5,13 +5,15 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import jax
 
 from peaksight.gpus import Room
+from peaksight.jax.changes import Changes
 from peaksight.jax.checkpoints import without_checkpoint_files
 from peaksight.jax.devices import answer_as
+from peaksight.jax.execution import Planned
 from peaksight.jax.interception import VirtualTrace
 from peaksight.jax.job import Job
 from peaksight.jax.masks import Masks
@@ -20,6 +22,9 @@ from peaksight.jax.private import at_top_level
 from peaksight.overlays.patches import Patches
 from peaksight.records import Approximation, Capture, ScratchWrite, StepPeak, Versions
 from peaksight.records.jax_program import JobFact, MaskFact
+
+# The program that made the peak; that one and those that differentiate; or none, where nobody asks for causes.
+FactsOf = Literal["peak", "steps", "nothing"]
 
 
 class Session:
@@ -39,8 +44,9 @@ class Session:
         on_compile: Callable[[str, bool], None] | None = None,
         unguarded: AbstractContextManager[Any] | None = None,
         repair_masks: bool = False,
+        changes: Changes | None = None,
     ) -> None:
-        """Nothing has run."""
+        """Nothing has run; `changes` are those of a plan."""
         self.masks = Masks(repair=repair_masks)
         self._started = time.perf_counter()
         self._room = room
@@ -52,12 +58,14 @@ class Session:
             on_step=on_step,
             on_compile=on_compile,
             unguarded=unguarded or nullcontext(),
+            changes=changes,
         )
         self._trace = VirtualTrace(self._job)
         self._patches = Patches()
 
     def __enter__(self) -> Self:
         """Put the trace in force."""
+        self._patches.enter_context(self._job.changes.traced())
         self._in_force = self._trace.in_force()
         self._in_force.__enter__()
         answer_as(self._patches, self._room.card, self._job.ledger.memory_stats)
@@ -90,8 +98,9 @@ class Session:
         notes: tuple[Approximation, ...] = (),
         writes: tuple[ScratchWrite, ...] = (),
         masks: tuple[MaskFact, ...] = (),
+        facts_of: FactsOf = "peak",
     ) -> Capture:
-        """What happened on the card; `masks` are those that select nothing."""
+        """What happened on the card; `masks` are those that select nothing. There are facts of programs `facts_of`."""
         job = self._job
         untrained = finished == "script" and not job.ledger.step and self._max_steps != 0 and job.ledger.peak_bytes
         tier = tier_of(job.at_peak) if job.at_peak else "none: no jitted function was called"
@@ -103,7 +112,18 @@ class Session:
             not_simulated=job.notes.approximations(job.ledger.peak_bytes) + notes,
             finished="untrained" if untrained else finished,
             script_exit=exit_code,
-            programs=(replace(program_at_peak(job.at_peak, self._room), masks=masks),) if job.at_peak else (),
+            programs=tuple(
+                replace(program_at_peak(each, self._room), masks=masks) for each in _programs(job, facts_of)
+            ),
             program_calls=job.program_calls(),
+            without_effect=job.changes.without_effect(),
         )
         return replace(capture, writes=writes)
+
+
+def _programs(job: Job, facts_of: FactsOf) -> list[Planned]:
+    """Each once, that of the peak first."""
+    if facts_of == "nothing" or job.at_peak is None:
+        return []
+    steps = job.steps if facts_of == "steps" else ()
+    return [job.at_peak, *(each for each in steps if each is not job.at_peak)]

@@ -1,13 +1,16 @@
 """Lines of the user's code from what JAX notes of an equation."""
 
 import os
+import re
 import sys
 import sysconfig
 from functools import cache
 
-from jax.extend.core import JaxprEqn
+from jax.extend.core import ClosedJaxpr, JaxprEqn
 
 _LIBRARIES = tuple({os.path.realpath(sysconfig.get_paths()[key]) for key in ("purelib", "platlib", "stdlib")})
+# What JAX says of a function: `step at /home/me/train.py:20`.
+_PLACE = re.compile(r" at (.+):(\d+)$")
 _PEAKSIGHT = os.path.realpath(os.path.join(os.path.dirname(__file__), os.pardir)) + os.sep
 
 
@@ -18,6 +21,12 @@ def line_of(eqn: JaxprEqn) -> str:
     own = next((frame for frame in frames if not is_library(frame.file_name)), None)
     frame = own or next((frame for frame in frames if not is_of_tools(frame.file_name)), None)
     return "" if frame is None else f"{os.path.basename(frame.file_name)}:{frame.line_num}"
+
+
+def defined_at(closed: ClosedJaxpr) -> str:
+    """`train.py:20` of the function that was traced, empty where that is not known."""
+    found = _PLACE.search(closed.jaxpr.debug_info.func_src_info or "")
+    return f"{os.path.basename(found[1])}:{found[2]}" if found else ""
 
 
 def own_file_of(eqn: JaxprEqn) -> str:

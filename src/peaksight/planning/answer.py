@@ -7,8 +7,9 @@ from itertools import chain
 
 from peaksight import __version__
 from peaksight.planning.absent_warnings import absent_warnings
-from peaksight.planning.catalog import FIXES
+from peaksight.planning.catalog import FIXES, JAX_FIXES
 from peaksight.planning.combining import NOTHING, all_but_one
+from peaksight.planning.jax_fixes import by_hand
 from peaksight.planning.judgement import judged
 from peaksight.planning.kind import Proposal
 from peaksight.planning.risks import risks_of
@@ -58,7 +59,7 @@ def answer(question: Question) -> FixReport:
         argv=situation.command.argv,
         gpu=situation.room.card.name,
         torch=situation.capture.versions.device_rules,
-        usable_bytes=situation.room.usable_bytes,
+        usable_bytes=situation.usable_bytes,
         limit_bytes=question.limit_bytes,
         allowed=situation.allowed,
         original=original,
@@ -80,6 +81,8 @@ def answer(question: Question) -> FixReport:
 
 def proposals_for(situation: Situation) -> list[Proposal]:
     """What every kind of fix proposes."""
+    if situation.is_under_jax:
+        return [*chain.from_iterable(fix.propose(situation) for fix in JAX_FIXES), *by_hand.propose(situation)]
     return list(chain.from_iterable(fix.propose(situation) for fix in FIXES))
 
 

@@ -27,6 +27,15 @@ from peaksight.planning.fixes import (
     sharding,
     smaller_inputs,
 )
+from peaksight.planning.jax_fixes import (
+    cast_before,
+    checkpointed_loss,
+    donation,
+    mem_fraction,
+    prevent_cse,
+    remat_policies,
+)
+from peaksight.planning.jax_fixes import sharding as jax_sharding
 from peaksight.planning.kind import FixKind
 
 FIXES: tuple[FixKind, ...] = (
@@ -55,4 +64,15 @@ FIXES: tuple[FixKind, ...] = (
     labelled_positions.FIX,
     sharding.FIX,
     smaller_inputs.FIX,
+)
+
+# Those for scripts under JAX.
+JAX_FIXES: tuple[FixKind, ...] = (
+    donation.FIX,
+    cast_before.FIX,
+    prevent_cse.FIX,
+    remat_policies.FIX,
+    checkpointed_loss.FIX,
+    mem_fraction.FIX,
+    jax_sharding.FIX,
 )

@@ -35,6 +35,6 @@ def _likely(found: FixReport, limit_bytes: int) -> list[Candidate]:
     fitting = [each for each in plans if each.fits]
     if not fitting:
         return []
-    fastest = min(fitting, key=lambda each: each.outcome.seconds or 0.0)
+    fastest = min(fitting, key=lambda each: each.outcome.cost)
     smallest = min(fitting, key=lambda each: each.outcome.reserved_bytes)
     return [fastest.candidate] if fastest is smallest else [fastest.candidate, smallest.candidate]

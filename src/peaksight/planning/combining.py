@@ -66,13 +66,13 @@ def expected_bytes(original: Outcome, parts: Sequence[Tried]) -> int:
     return round(peak * slack)
 
 
-def expected_seconds(original: Outcome, parts: Sequence[Tried]) -> float:
-    """The time of a step with the join: the slow-down of each part by itself, multiplied."""
-    seconds = original.seconds or 0.0
+def expected_cost(original: Outcome, parts: Sequence[Tried]) -> float:
+    """The cost of a step with the join: the slow-down of each part by itself, multiplied."""
+    cost = original.cost
     for part in parts:
-        if original.seconds and part.outcome.seconds is not None:
-            seconds *= part.outcome.seconds / original.seconds
-    return seconds
+        if original.cost and part.outcome.cost:
+            cost *= part.outcome.cost / original.cost
+    return cost
 
 
 def _phases(outcome: Outcome) -> Mapping[Phase, int]:

@@ -30,9 +30,10 @@ def objection(candidate: Candidate, outcome: Outcome, original: Outcome) -> str:
 
 
 def is_within(outcome: Outcome, limit_bytes: int) -> bool:
-    """Whether the run comes by with `limit_bytes`, maybe by giving cached memory back a few times."""
+    """Whether the run comes by with `limit_bytes` and its extra ones, maybe by giving memory back a few times."""
     retries = outcome.retries_at_limit
-    return outcome.reserved_bytes <= limit_bytes or (retries is not None and retries <= HARMLESS_RETRIES)
+    few = retries is not None and retries <= HARMLESS_RETRIES
+    return few or outcome.reserved_bytes <= limit_bytes + outcome.extra_bytes
 
 
 def _too_large(outcome: Outcome, original: Outcome, limit_bytes: int) -> str:
@@ -42,9 +43,12 @@ def _too_large(outcome: Outcome, original: Outcome, limit_bytes: int) -> str:
     if retries is not None:
         return f"fits only by giving cached memory back {retries} times"
     saved = original.reserved_bytes - outcome.reserved_bytes
+    missing = outcome.reserved_bytes - outcome.extra_bytes - limit_bytes
+    if outcome.extra_bytes:
+        return f"gives {format_bytes(outcome.extra_bytes)} more, {format_bytes(missing)} too little"
     if outcome.allocated_bytes >= original.allocated_bytes and saved <= 0:
         return f"saves nothing: the peak is in the {outcome.phase.value} of step {outcome.step}, at {outcome.at}"
     if saved <= 0:
         less = format_bytes(original.allocated_bytes - outcome.allocated_bytes)
         return f"{less} less are allocated, and as much is reserved as before"
-    return f"saves {format_bytes(saved)}, {format_bytes(outcome.reserved_bytes - limit_bytes)} too little"
+    return f"saves {format_bytes(saved)}, {format_bytes(missing)} too little"

@@ -22,10 +22,13 @@ def idle_lines(captures: Sequence[Capture]) -> frozenset[str]:
     return frozenset(unused - used - {""})
 
 
-def outcome_of(captures: Sequence[Capture], limit_bytes: int, idle: Collection[str] = ()) -> Outcome:
+def outcome_of(
+    captures: Sequence[Capture], limit_bytes: int, idle: Collection[str] = (), pool_bytes: int = 0
+) -> Outcome:
     """The outcome of a run whose card had no limit, and what it came to if PyTorch may reserve `limit_bytes`.
 
     `captures` are of all cards that it used: the fullest counts. Calls of a model at the lines `idle` train nothing.
+    Under JAX `pool_bytes` is the pool of the run as it is.
     """
     capture = max(captures, key=lambda each: each.peak_reserved_bytes)
     if capture.finished in WITHOUT_ANSWER:
@@ -47,6 +50,9 @@ def outcome_of(captures: Sequence[Capture], limit_bytes: int, idle: Collection[s
         parameters=_parameters(capture),
         retries_at_limit=_retries(capture, limit_bytes),
         without_effect=capture.without_effect,
+        operations=max((each.flops for each in capture.program_calls), default=0),
+        extra_bytes=0 if capture.pool_bytes is None else max(0, capture.pool_bytes - pool_bytes),
+        tier=capture.versions.device_rules if capture.pool_bytes is not None else "",
     )
 
 
@@ -54,6 +60,8 @@ def _retries(capture: Capture, limit_bytes: int) -> int | None:
     """How often cached memory had to be given back below the limit, None where that is not enough."""
     if capture.peak_reserved_bytes <= limit_bytes:
         return 0
+    if capture.pool_bytes is not None:
+        return None
     if capture.peak_allocated_bytes > limit_bytes:
         return None
     replayed = replay_capture(capture, limit_bytes=None, allowed_bytes=limit_bytes)

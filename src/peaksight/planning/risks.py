@@ -12,6 +12,11 @@ def risks_of(situation: Situation, outcome: Outcome) -> tuple[Risk, ...]:
 
 
 def _risks(situation: Situation, outcome: Outcome) -> Iterator[Risk]:
+    if situation.is_under_jax:
+        for each in situation.capture.not_simulated:
+            if each.at_most_bytes:
+                yield Risk(title=each.what, bytes=each.at_most_bytes)
+        return
     unused = outcome.reserved_bytes - outcome.allocated_bytes
     yield Risk(title="fragmentation: reserved and not allocated at the peak", bytes=unused)
     if len({batch.shapes for batch in situation.capture.batches}) > 1:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from peaksight.planning.combining import NOTHING, all_but_one, combinations, expected_bytes, expected_seconds, joined
+from peaksight.planning.combining import NOTHING, all_but_one, combinations, expected_bytes, expected_cost, joined
 from peaksight.planning.judgement import judged, objection
 from peaksight.records.findings import Effect
 from peaksight.records.plan import STRICTNESS, is_as_strict
@@ -62,8 +62,8 @@ class Search:
         ranked = sorted((each for each in self.plans if each.fits), key=_by_time)
         if not ranked:
             return []
-        about = (1 + SAME_TIME) * (ranked[0].outcome.seconds or 0.0)
-        best = min((each for each in ranked if (each.outcome.seconds or 0.0) <= about), key=_by_change)
+        about = (1 + SAME_TIME) * ranked[0].outcome.cost
+        best = min((each for each in ranked if each.outcome.cost <= about), key=_by_change)
         return [best, *(each for each in ranked if each is not best)]
 
     @property
@@ -105,18 +105,19 @@ class Search:
 
     def _expected(self, parts: Sequence[Tried]) -> tuple[bool, float, int]:
         """For the order of joins: whether it is too large, then the time, or by how much."""
-        size = expected_bytes(self.original, parts)
+        size = expected_bytes(self.original, parts) - sum(each.outcome.extra_bytes for each in parts)
         is_too_large = size > self.limit_bytes
-        return is_too_large, size if is_too_large else expected_seconds(self.original, parts), len(parts)
+        return is_too_large, size if is_too_large else expected_cost(self.original, parts), len(parts)
 
     def _helps(self, tried: Tried) -> bool:
         """Whether it lowers any phase, or makes the step faster."""
         before = {each.phase: each.allocated_bytes for each in self.original.phases}
         lower = any(each.allocated_bytes < before.get(each.phase, 0) for each in tried.outcome.phases)
-        return lower or tried.outcome.reserved_bytes < self.original.reserved_bytes or self._is_faster(tried.outcome)
+        has_more = tried.outcome.reserved_bytes - tried.outcome.extra_bytes < self.original.reserved_bytes
+        return lower or has_more or self._is_faster(tried.outcome)
 
     def _is_faster(self, outcome: Outcome) -> bool:
-        return bool(outcome.seconds and self.original.seconds and outcome.seconds < 0.99 * self.original.seconds)
+        return bool(outcome.cost and outcome.cost < 0.99 * self.original.cost)
 
     def _may_be_faster(self, batch: Sequence[Candidate]) -> bool:
         """Whether the last ones were faster than the best before them."""
@@ -136,8 +137,8 @@ def _in_turn(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 def _by_change(tried: Tried) -> tuple[int, int, float]:
     candidate = tried.candidate
-    return STRICTNESS.index(candidate.effect), len(candidate.kinds), tried.outcome.seconds or 0.0
+    return STRICTNESS.index(candidate.effect), len(candidate.kinds), tried.outcome.cost
 
 
 def _by_time(tried: Tried) -> tuple[float, int, int]:
-    return tried.outcome.seconds or 0.0, len(tried.candidate.kinds), tried.outcome.reserved_bytes
+    return tried.outcome.cost, len(tried.candidate.kinds), tried.outcome.reserved_bytes

@@ -27,6 +27,17 @@ class Situation:
     allowed: Effect = Effect.ROUNDING
 
     @property
+    def is_under_jax(self) -> bool:
+        """Whether it is a script under JAX, whose memory comes from a pool."""
+        return self.capture.pool_bytes is not None
+
+    @property
+    def usable_bytes(self) -> int:
+        """What the run may take of the card: under JAX no more than its pool."""
+        pool_bytes = self.capture.pool_bytes
+        return self.room.usable_bytes if pool_bytes is None else min(self.room.usable_bytes, pool_bytes)
+
+    @property
     def excess_bytes(self) -> int:
         """By how much the run as it is reserves too much."""
         return max(0, self.capture.peak_reserved_bytes - self.limit_bytes)

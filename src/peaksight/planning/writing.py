@@ -10,6 +10,7 @@ from peaksight.extras import is_installed
 from peaksight.planning.edit_candidates import words_of
 from peaksight.planning.edited_files import EditedFiles
 from peaksight.planning.hydra_keys import where_set
+from peaksight.planning.jax_words import JAX_WORDS, line_of
 from peaksight.planning.knob_edits import Place, edit_flags, edit_knobs
 from peaksight.planning.situation import Situation
 from peaksight.records.plan import Change
@@ -37,6 +38,8 @@ def written(situation: Situation, candidate: Candidate) -> tuple[tuple[Written, 
 
 
 def _written(sources: EditedFiles, change: Change, situation: Situation) -> Written:
+    if change.kind in JAX_WORDS:
+        return Written(kind=change.kind, words=JAX_WORDS[change.kind](change.parameters), at=line_of(change, situation))
     if change.kind == SOURCE_EDIT:
         statement = SourceEdit(**change.parameters)
         sources.edit_statement(statement)

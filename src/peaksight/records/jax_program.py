@@ -51,6 +51,12 @@ class ArgumentFact:
     cast_to: str = ""
     cast_at: str = ""
 
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """Its shape."""
+        sizes = self.tensor.partition("[")[2].rstrip("]")
+        return tuple(int(size) for size in sizes.split(",") if size.strip())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstantFact:
@@ -90,6 +96,12 @@ class ScanFact:
     def residual_bytes(self) -> int:
         """All stacks together."""
         return sum(size for _, size in self.residuals)
+
+
+def argument_of(path: str) -> str:
+    """The argument that a leaf is in: `state` of `state.params['w']`, `args[0]` of `args[0]['w']`."""
+    name = path.partition(".")[0].partition("[")[0]
+    return path[: path.index("]") + 1] if name == "args" and "]" in path else name
 
 
 class Change(StrEnum):
@@ -183,7 +195,8 @@ class PoolFact:
 class JaxProgram:
     """One jitted function, as called: its peak, what is alive then, and facts about it.
 
-    Outputs of `aliased_bytes` are in the memory of donated arguments.
+    Outputs of `aliased_bytes` are in the memory of donated arguments. It is defined `at` that line of the script, and
+    `trains` where it differentiates. Its arguments lie on a mesh of `mesh_size` devices, 0 without any mesh.
     """
 
     name: str
@@ -204,6 +217,9 @@ class JaxProgram:
     stops: tuple[StopFact, ...] = ()
     pool: PoolFact | None = None
     policies: tuple[RematPolicy, ...] = ()
+    at: str = ""
+    trains: bool = False
+    mesh_size: int = 0
 
     def with_change(self, change: Change) -> tuple[WhatIf, ...]:
         """What was simulated with `change`."""
@@ -215,7 +231,7 @@ class ProgramCall:
     """A jitted function that a script called `num_calls` times, first in `phase` before or in step `first_step`.
 
     `peak_bytes` is the most that was in use during a call, with all else that was alive; the others are the program's
-    own.
+    own. Of one that differentiates `flops` are those of its products and convolutions, what is computed again included.
     """
 
     name: str
@@ -226,3 +242,4 @@ class ProgramCall:
     argument_bytes: int
     output_bytes: int
     temporary_bytes: int
+    flops: int = 0

@@ -59,6 +59,10 @@ class Outcome:
     and the highest allocated, then reserved, peak of the complete steps after the first. `retries_at_limit` is how
     often the allocator had to give memory back to stay below the limit that was asked for, None where it failed or
     was not tried. `without_effect` are the kinds of changes that did nothing; `error` says why there is no answer.
+
+    Under JAX no time is predicted, and `operations` are the floating-point operations of a step's products and
+    convolutions, on all cards. `extra_bytes` is by how much its pool is larger than that of the run as it is, and
+    `tier` whose plan of the memory it is: XLA's, or that of liveness on the jaxpr.
     """
 
     allocated_bytes: int = 0
@@ -76,6 +80,14 @@ class Outcome:
     retries_at_limit: int | None = None
     without_effect: tuple[str, ...] = ()
     error: str = ""
+    operations: int = 0
+    extra_bytes: int = 0
+    tier: str = ""
+
+    @property
+    def cost(self) -> float:
+        """What a step takes, for comparison with another of the same search: seconds, else operations."""
+        return self.seconds if self.seconds is not None else float(self.operations)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

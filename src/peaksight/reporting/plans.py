@@ -12,10 +12,12 @@ from peaksight.reporting.tables import columns
 from peaksight.reporting.wrapping import MAX_WIDTH, NARROW, print_sentence
 from peaksight.units import format_bytes
 
+_NOT_IN_THE_TIME = "what goes from card to card is not in the time"
 _ON_MORE_CARDS = (
     "`fully_shard` of each block and of the model before the optimizer is made, started by `torchrun`",
-    "what goes from card to card is not in the time",
+    _NOT_IN_THE_TIME,
 )
+_ON_A_MESH = ("a `NamedSharding` on a mesh of the cards for what jitted functions take and return", _NOT_IN_THE_TIME)
 
 
 def render_fix(found: FixReport, console: Console) -> None:
@@ -42,13 +44,15 @@ def _answer(found: FixReport) -> tuple[str, str]:
         needs = f"the run needs {_size(found.original)} of the {limit} (predicted)"
         return f"Nothing to fix: as it is, {needs}.", "bold green"
     if found.best is None:
-        beyond = format_bytes(found.smallest.outcome.reserved_bytes - found.limit_bytes)
+        smallest = found.smallest.outcome
+        beyond = format_bytes(smallest.reserved_bytes - smallest.extra_bytes - found.limit_bytes)
         title = found.smallest.candidate.title
         return (
             f"No plan fits the {limit}: the smallest is {title} with {_size(found.smallest)} (predicted), "
             f"{beyond} too much.",
             "bold red",
         )
+    limit = f"{format_bytes(found.limit_bytes + found.best.outcome.extra_bytes)} of {found.gpu}"
     peak = f"Predicted peak {_size(found.best)} reserved of the {limit}"
     if _gives_back(found, found.best):
         peak = f"It fits the {limit} {_giving_back(found.best)}"
@@ -58,7 +62,7 @@ def _answer(found: FixReport) -> tuple[str, str]:
 
 def _gives_back(found: FixReport, tried: Tried) -> bool:
     """Whether it reserves more than the limit where there is more, and comes by with the limit where there is not."""
-    return tried.fits and tried.outcome.reserved_bytes > found.limit_bytes
+    return tried.fits and tried.outcome.reserved_bytes > found.limit_bytes + tried.outcome.extra_bytes
 
 
 def _giving_back(tried: Tried) -> str:
@@ -70,7 +74,7 @@ def _giving_back(tried: Tried) -> str:
 def head_room_bytes(found: FixReport, tried: Tried) -> int:
     """What a plan leaves of the card; where it can give cached memory back, what it has to leave."""
     reserved_bytes = found.limit_bytes if _gives_back(found, tried) else tried.outcome.reserved_bytes
-    return found.usable_bytes - reserved_bytes
+    return found.usable_bytes + tried.outcome.extra_bytes - reserved_bytes
 
 
 def answer_line(found: FixReport) -> str:
@@ -84,10 +88,12 @@ def _size(tried: Tried) -> str:
 
 def slow_down(found: FixReport, tried: Tried) -> str:
     """How much longer a step takes than without the plan."""
-    before, seconds = found.original.outcome.seconds, tried.outcome.seconds
-    if not before or seconds is None:
-        return "time unknown"
-    return f"{100 * (seconds / before - 1):+.0f} % time"
+    before, after = found.original.outcome, tried.outcome
+    if before.seconds and after.seconds is not None:
+        return f"{100 * (after.seconds / before.seconds - 1):+.0f} % time"
+    if before.operations and after.operations:
+        return f"{100 * (after.operations / before.operations - 1):+.0f} % operations"
+    return "time unknown"
 
 
 def _sections(found: FixReport, width: int) -> Iterator[tuple[str, RenderableType]]:
@@ -115,11 +121,12 @@ def _sections(found: FixReport, width: int) -> Iterator[tuple[str, RenderableTyp
 def _plans(found: FixReport, plans: Iterable[Tried], width: int) -> Table:
     """One row a plan; what it leaves of the card is left out where there is no room for it."""
     has_room = width >= NARROW
-    header = ("reserved", *(("head room",) if has_room else ()), "time a step", "", "class", "plan")
+    work = "time a step" if found.original.outcome.seconds is not None else "operations"
+    header = ("reserved", *(("head room",) if has_room else ()), work, "", "class", "plan")
     table = columns(*(">" * (len(header) - 2)), "<", "<", header=header)
     for each in plans:
         room = (format_bytes(head_room_bytes(found, each)),) if has_room else ()
-        times = _seconds(each.outcome), slow_down(found, each).removesuffix(" time")
+        times = _work(each.outcome), slow_down(found, each).removesuffix(" time").removesuffix(" operations")
         table.add_row(_size(each), *room, *times, each.candidate.effect.value, Text(each.candidate.title))
     return table
 
@@ -129,7 +136,8 @@ def _on_more_cards(found: FixReport, width: int) -> RenderableType:
     tried = [each for each in found.on_more_cards if not each.outcome.error]
     against = [each for each in found.on_more_cards if each.verdict]
     cautions = dict.fromkeys(caution for each in found.on_more_cards for caution in each.candidate.cautions)
-    return Group(_plans(found, tried, width), _rejected(against), _cautions((*_ON_MORE_CARDS, *cautions)))
+    how = _ON_A_MESH if found.original.outcome.tier else _ON_MORE_CARDS
+    return Group(_plans(found, tried, width), _rejected(against), _cautions((*how, *cautions)))
 
 
 def _cautions(sentences: Iterable[str]) -> Table:
@@ -139,8 +147,11 @@ def _cautions(sentences: Iterable[str]) -> Table:
     return table
 
 
-def _seconds(outcome: Outcome) -> str:
-    return "" if outcome.seconds is None else f"{1000 * outcome.seconds:.0f} ms"
+def _work(outcome: Outcome) -> str:
+    """The time of a step, else its operations."""
+    if outcome.seconds is not None:
+        return f"{1000 * outcome.seconds:.0f} ms"
+    return f"{outcome.operations / 1e12:.3g} T" if outcome.operations else ""
 
 
 def _parts(found: FixReport) -> Table:
@@ -208,4 +219,6 @@ def _risks(risks: Iterable[Risk], cautions: Iterable[str]) -> Table:
 
 def _footer(found: FixReport) -> str:
     count = len(found.tried)
-    return f"device rules {found.torch} · {count} plans simulated · {found.seconds:.0f} s"
+    tier = found.original.outcome.tier
+    planned = f"memory as planned by {tier}" if tier else f"device rules {found.torch}"
+    return f"{planned} · {count} plans simulated · {found.seconds:.0f} s"

@@ -87,7 +87,7 @@ class _Page:
         if report.findings:
             yield why.WHY, self._findings()
         if fixes := why.estimated_fixes(report):
-            yield why.FIXES, self._fixes(fixes)
+            yield why.fixes_title(report), self._fixes(fixes)
         if self.show_all and report.examined:
             yield why.EXAMINED, self._examined()
         if report.not_reached_lines:

@@ -6,7 +6,8 @@ from peaksight.records import Examined, Finding, Fix, Outcome, Report
 from peaksight.units import format_bytes
 
 WHY = "Why"
-FIXES = "What would help (estimated from lifetimes, not simulated again)"
+_FIXES = "What would help (estimated from lifetimes, not simulated again)"
+_JAX_FIXES = "What would help (simulated again by liveness on the jaxpr; `peaksight fix` compiles it)"
 EXAMINED = "Examined and not found"
 NUM_FINDINGS = 5
 NUM_FIXES = 3
@@ -46,6 +47,11 @@ def estimated_fixes(report: Report) -> tuple[EstimatedFix, ...]:
     for each in ordered:
         kinds.setdefault(each.fix.kind, each)
     return tuple(kinds.values())[:NUM_FIXES]
+
+
+def fixes_title(report: Report) -> str:
+    """What stands above the estimated fixes."""
+    return _JAX_FIXES if report.programs else _FIXES
 
 
 def size_of(finding: Finding) -> str:

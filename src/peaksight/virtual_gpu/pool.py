@@ -1,4 +1,4 @@
-"""Many simulations, a few at a time: each in a process forked from one that has torch loaded and nothing else."""
+"""Many simulations, a few at a time: each in a process forked from one that has the library loaded and nothing else."""
 
 import multiprocessing
 import os
@@ -18,8 +18,10 @@ from peaksight.records import Capture, ScriptCommand
 
 Summary = TypeVar("Summary")
 
-_PRELOADED = ["torch", "peaksight.virtual_gpu.simulation"]
+_PRELOADED = ("torch", "peaksight.virtual_gpu.simulation")
 _MAX_SAID = 200
+# Beginnings of lines that are below an error: ours, and what JAX says of frames that it leaves out of a traceback.
+_NOT_THE_ERROR = ("peaksight:", "-----", "For simplicity, JAX has removed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +35,8 @@ class Simulation:
 class Pool:
     """`with Pool(room, summarise) as pool: pool.run(simulations)`.
 
-    A simulation returns what `summarise` makes of its captures, or `failed` of the last thing that it said.
+    A simulation returns what `summarise` makes of its captures, or `failed` of the last thing that it said. `simulate`
+    makes it, under torch unless given, with the modules `preloaded`.
     """
 
     def __init__(
@@ -43,12 +46,15 @@ class Pool:
         failed: Callable[[str], Summary],
         *,
         workers: int | None = None,
+        simulate: Callable[..., tuple[Capture, ...]] | None = None,
+        preloaded: Sequence[str] = _PRELOADED,
     ) -> None:
         """As many `workers` as this machine has processors, unless given."""
         self._room, self._summarise, self._failed = room, summarise, failed
+        self._how = simulate or _under_torch
         self._workers = workers or len(os.sched_getaffinity(0))
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(_PRELOADED)
+        context.set_forkserver_preload(list(preloaded))
         self._make = partial(ProcessPoolExecutor, self._workers, mp_context=context, max_tasks_per_child=1)
         self._executor = self._make()
 
@@ -74,7 +80,8 @@ class Pool:
     def run(self, simulations: Sequence[Simulation]) -> Iterator[Any]:
         """The summaries in the order of `simulations`, each as soon as it and those before are there."""
         futures = [
-            self._executor.submit(_simulate, each, self._room, self._summarise, self._failed) for each in simulations
+            self._executor.submit(_simulate, each, self._room, self._how, self._summarise, self._failed)
+            for each in simulations
         ]
         for future in futures:
             try:
@@ -84,16 +91,24 @@ class Pool:
                 yield self._failed("its process was ended from outside")
 
 
-def _simulate(
-    simulation: Simulation, room: Room, summarise: Callable[..., Summary], failed: Callable[[str], Summary]
-) -> Summary:
-    """In a process of its own."""
+def _under_torch(command: ScriptCommand, room: Room, **options: Any) -> tuple[Capture, ...]:
     from peaksight.virtual_gpu.simulation import simulate
 
+    return simulate(command, room, max_failures=0, **options)
+
+
+def _simulate(
+    simulation: Simulation,
+    room: Room,
+    how: Callable[..., tuple[Capture, ...]],
+    summarise: Callable[..., Summary],
+    failed: Callable[[str], Summary],
+) -> Summary:
+    """In a process of its own."""
     with tempfile.TemporaryFile("w+", errors="replace") as said:
         _redirect(said.fileno())
         try:
-            captures = simulate(simulation.command, room, max_failures=0, **simulation.options)
+            captures = how(simulation.command, room, **simulation.options)
         except PeaksightError as error:
             return failed(str(error))
         except Exception:
@@ -114,5 +129,5 @@ def _redirect(errors: int) -> None:
 def _last_line(said: Any) -> str:
     sys.stderr.flush()
     said.seek(0)
-    lines = [line.strip() for line in said if line.strip() and not line.startswith("peaksight:")]
+    lines = [line.strip() for line in said if line.strip() and not line.startswith(_NOT_THE_ERROR)]
     return lines[-1][:_MAX_SAID] if lines else "it said nothing"
