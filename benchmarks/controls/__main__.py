@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from benchmarks.controls.forks import Forks
+from benchmarks.controls.forks import RecordedForks
 from benchmarks.controls.page import render
 from benchmarks.controls.table import Control, controls
 from benchmarks.controls.verdicts import Answer, Verifier
@@ -29,7 +29,7 @@ def main(prefixes: tuple[str, ...]) -> int:
 
 
 def _answers(chosen: list[Control]) -> Iterator[Answer]:
-    with tempfile.TemporaryDirectory() as directory, closing(Forks()) as forks:
+    with tempfile.TemporaryDirectory() as directory, closing(RecordedForks()) as forks:
         forked, others = Verifier(Path(directory) / "forked", forks.start), Verifier(Path(directory) / "others")
         for control in chosen:
             answer = (others if control.needs else forked).verify(control)

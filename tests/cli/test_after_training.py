@@ -1,10 +1,10 @@
 """What a script does after its training: GIVEN a loop that ends at the steady state, THEN the report has it, too."""
 
 import json
-import subprocess
-import sys
 
 import pytest
+
+from helpers_commands import peaksight
 
 pytestmark = pytest.mark.torch
 
@@ -29,8 +29,7 @@ EVALUATION_BYTES = 100_000 * 512 * 4
 def run(tmp_path, steps, after):
     """The exit code, the report and what was said of a training of `steps` and what comes `after` it."""
     (tmp_path / "train.py").write_text(TRAINING.format(steps=steps) + after)
-    command = [sys.executable, "-m", "peaksight", "run", "--gpu", "h100-80gb", "--json", "-", "train.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = peaksight("run", "--gpu", "h100-80gb", "--json", "-", "train.py", cwd=tmp_path)
     return done.returncode, json.loads(done.stdout), done.stderr
 
 
@@ -103,8 +102,7 @@ trainer.fit(Model(), DataLoader(torch.zeros(40, 64), 8), DataLoader(torch.zeros(
 def test_an_evaluation_that_a_trainer_makes(tmp_path, script):
     """GIVEN it comes after five steps, THEN it is the peak."""
     (tmp_path / "fit.py").write_text(script)
-    command = [sys.executable, "-m", "peaksight", "run", "--gpu", "h100-80gb", "--json", "-", "fit.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    done = peaksight("run", "--gpu", "h100-80gb", "--json", "-", "fit.py", cwd=tmp_path)
 
     assert json.loads(done.stdout)["peak"]["phase"] == "evaluation"
 

@@ -1,10 +1,10 @@
 """Bad input to `peaksight run`: GIVEN a command without an answer, THEN one clear sentence, and exit 2."""
 
 import json
-import subprocess
-import sys
 
 import pytest
+
+from helpers_commands import peaksight
 
 pytestmark = pytest.mark.torch
 
@@ -21,8 +21,7 @@ def simulate(tmp_path):
 
     def run(text, *options):
         (tmp_path / "train.py").write_text(text)
-        command = [sys.executable, "-m", "peaksight", "run", "--gpu", "t4", *options, "train.py"]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        return peaksight("run", "--gpu", "t4", *options, "train.py", cwd=tmp_path)
 
     return run
 

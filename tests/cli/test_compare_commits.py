@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from helpers import capture_of
+from helpers_commands import peaksight
 from peaksight.cli.commits import Checkout, Repository
 from peaksight.errors import UsageError
 from peaksight.records import SourceLine
@@ -57,8 +58,7 @@ def in_job(repo, monkeypatch):
 
 def compare(repo, *words, folder="job"):
     """`peaksight compare` in `folder`, by default that of the script."""
-    command = [sys.executable, "-m", "peaksight", "compare", "--steps", "0", *words]
-    return subprocess.run(command, cwd=repo.root / folder, capture_output=True, text=True, timeout=120)
+    return peaksight("compare", "--steps", "0", *words, cwd=repo.root / folder)
 
 
 @pytest.mark.torch

@@ -1,12 +1,10 @@
 """`peaksight run torchrun ...` of a script with DistributedDataParallel."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
+from helpers_commands import peaksight
 from peaksight.units import MIB
 
 pytestmark = pytest.mark.torch
@@ -33,8 +31,7 @@ def report_of(tmp_path):
 
     def run(*options):
         words = ["torchrun", "--nproc-per-node", "2", "train.py", *options]
-        command = [sys.executable, "-m", "peaksight", "run", "--rank", "0", "--gpu", "h100-80gb", "--json", "-", *words]
-        done = subprocess.run(command, cwd=tmp_path, env=os.environ, capture_output=True, text=True, timeout=120)
+        done = peaksight("run", "--rank", "0", "--gpu", "h100-80gb", "--json", "-", *words, cwd=tmp_path)
         assert done.stdout, done.stderr
         return json.loads(done.stdout)
 

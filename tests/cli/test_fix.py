@@ -2,22 +2,16 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from helpers_commands import peaksight
 from schemas import validated
 
 pytestmark = pytest.mark.torch
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "plans" / "blocks.py"
-
-
-def peaksight(folder, *words):
-    """The finished command."""
-    command = [sys.executable, "-m", "peaksight", *words]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +20,7 @@ def found(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fix")
     (folder / "train.py").write_text(SCRIPT.read_text())
     words = ["--gpu", "t4", "--memory", "900MiB", "--candidates", "12", "--apply", "plan.json", "--json", "fix.json"]
-    done = peaksight(folder, "fix", *words, "train.py")
+    done = peaksight("fix", *words, "train.py", cwd=folder)
     assert done.returncode == 0, done.stderr
     return folder, validated(json.loads((folder / "fix.json").read_text())), done.stdout
 
@@ -48,7 +42,7 @@ def test_a_run_under_the_plan_needs_what_was_predicted(found):
     folder, answer, _ = found
 
     report = json.loads(
-        peaksight(folder, "run", "--gpu", "t4", "--plan", "plan.json", "--json", "-", "train.py").stdout
+        peaksight("run", "--gpu", "t4", "--plan", "plan.json", "--json", "-", "train.py", cwd=folder).stdout
     )
 
     outcome = answer["best"]["outcome"]
@@ -63,10 +57,10 @@ def test_a_certified_plan_and_its_diff(tmp_path):
     script.write_text((SCRIPT.parent / "parameters.py").read_text())
     words = ["--gpu", "t4", "--memory", "1040MiB", "--candidates", "3", "--apply", "plan.json", "--json", "-"]
     words += ["--certify", "--with", "64", "--steps", "2"]
-    answer = json.loads(peaksight(tmp_path, "fix", *words, "train.py").stdout)
+    answer = json.loads(peaksight("fix", *words, "train.py", cwd=tmp_path).stdout)
 
     subprocess.run(["patch", "-p1", "-i", "plan.diff"], cwd=tmp_path, check=True)
-    report = json.loads(peaksight(tmp_path, "run", "--gpu", "t4", "--json", "-", "train.py").stdout)
+    report = json.loads(peaksight("run", "--gpu", "t4", "--json", "-", "train.py", cwd=tmp_path).stdout)
 
     assert answer["certificate"]["verdict"] == "rounding" and answer["certificate"]["changed"][-1] == "64"
     assert [(each["at"], each["in_diff"]) for each in answer["written"]] == [("train.py:11", True)]
@@ -94,14 +88,14 @@ def test_the_plan_is_for_that_script_as_it_was(found):
         ("other.py", "is for train.py, not for other.py"),
         ("changed/train.py", "has changed since"),
     ):
-        done = peaksight(folder, "run", "--plan", "plan.json", script)
+        done = peaksight("run", "--plan", "plan.json", script, cwd=folder)
         assert done.returncode == 2
         assert message in done.stderr
 
 
 def test_what_fits_needs_no_fix(tmp_path):
     """Nothing is searched, and the plan changes nothing."""
-    done = peaksight(tmp_path, "fix", "--gpu", "t4", str(SCRIPT))
+    done = peaksight("fix", "--gpu", "t4", str(SCRIPT), cwd=tmp_path)
 
     assert done.returncode == 0
     assert done.stdout.startswith("Nothing to fix: ")
@@ -110,7 +104,7 @@ def test_what_fits_needs_no_fix(tmp_path):
 def test_no_plan_fits(tmp_path):
     """The smallest is named, with what is missing, and nothing is written."""
     words = ["--gpu", "t4", "--memory", "300MiB", "--candidates", "4", "--apply", "plan.json"]
-    done = peaksight(tmp_path, "fix", *words, str(SCRIPT))
+    done = peaksight("fix", *words, str(SCRIPT), cwd=tmp_path)
 
     assert done.returncode == 1
     assert done.stdout.startswith("No plan fits ")
@@ -122,7 +116,7 @@ def test_a_script_that_fails_has_no_plan(tmp_path):
     """What is wrong with it is not memory."""
     (tmp_path / "train.py").write_text("raise ValueError('no data')\n")
 
-    done = peaksight(tmp_path, "fix", "--gpu", "t4", "train.py")
+    done = peaksight("fix", "--gpu", "t4", "train.py", cwd=tmp_path)
 
     assert done.returncode == 2
     assert "ValueError: no data" in done.stderr
@@ -131,7 +125,7 @@ def test_a_script_that_fails_has_no_plan(tmp_path):
 
 def test_a_script_that_is_not_there(tmp_path):
     """One sentence, from whichever process finds out."""
-    done = peaksight(tmp_path, "fix", "--gpu", "t4", "train.py")
+    done = peaksight("fix", "--gpu", "t4", "train.py", cwd=tmp_path)
 
     assert done.returncode == 2
     assert "Can't run 'train.py': there is no such file." in done.stderr
@@ -151,7 +145,7 @@ def test_the_plan_expects_what_a_real_run_has(found):
 def test_a_run_and_its_plan(tmp_path):
     """Below the report of a run that does not fit, whose exit code it keeps."""
     (tmp_path / "train.py").write_text((SCRIPT.parent / "parameters.py").read_text())
-    done = peaksight(tmp_path, "run", "--gpu", "t4", "--memory", "1040MiB", "--fix", "train.py")
+    done = peaksight("run", "--gpu", "t4", "--memory", "1040MiB", "--fix", "train.py", cwd=tmp_path)
 
     assert done.returncode == 1
     assert done.stdout.startswith("Does not fit: ")
@@ -160,7 +154,7 @@ def test_a_run_and_its_plan(tmp_path):
 
 def test_a_plan_and_the_search_for_one(tmp_path):
     """Are two questions."""
-    done = peaksight(tmp_path, "run", "--fix", "--plan", "plan.json", "train.py")
+    done = peaksight("run", "--fix", "--plan", "plan.json", "train.py", cwd=tmp_path)
 
     assert done.returncode == 2
     assert "--fix searches for a plan, and --plan gives one" in done.stderr
@@ -170,7 +164,7 @@ def test_a_plan_that_exists_is_named_by_its_option(tmp_path):
     """Before anything is simulated."""
     (tmp_path / "plan.json").touch()
 
-    done = peaksight(tmp_path, "fix", "--gpu", "t4", "--apply", "plan.json", str(SCRIPT))
+    done = peaksight("fix", "--gpu", "t4", "--apply", "plan.json", str(SCRIPT), cwd=tmp_path)
 
     assert done.returncode == 2
     assert "plan.json exists: choose another file for --apply, or pass --force" in done.stderr
@@ -180,7 +174,7 @@ def test_a_script_under_jax(tmp_path):
     """Has no plans, whether JAX is there or not."""
     (tmp_path / "train.py").write_text("import jax\n")
 
-    done = peaksight(tmp_path, "fix", "train.py")
+    done = peaksight("fix", "train.py", cwd=tmp_path)
 
     assert done.returncode == 2
     assert "Can't search a plan for a script under JAX" in done.stderr

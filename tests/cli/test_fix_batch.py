@@ -1,11 +1,10 @@
 """`fix --sweep`, `--vary`: GIVEN a script with a flag WHEN other values are asked for THEN each is simulated."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
+from helpers_commands import peaksight
 from schemas import validated
 
 pytestmark = pytest.mark.torch
@@ -31,8 +30,7 @@ for step in range(4 * args.accum):
 def fix(tmp_path, *words):
     """Of the script on a small card."""
     (tmp_path / "train.py").write_text(SCRIPT)
-    command = [sys.executable, "-m", "peaksight", "fix", "--gpu", "t4", "--memory", "1GiB", *words, "train.py"]
-    return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
+    return peaksight("fix", "--gpu", "t4", "--memory", "1GiB", *words, "train.py", cwd=tmp_path)
 
 
 def test_a_sweep(tmp_path):
@@ -89,8 +87,7 @@ def test_on_more_cards(tmp_path):
     """A plain loop under FSDP2: parameters, gradients and state are divided, and the samples of a step stay."""
     (tmp_path / "train.py").write_text(LOADER)
     options = ["--gpu", "t4", "--memory", "280MiB", "--candidates", "1", "--json", "-"]
-    command = [sys.executable, "-m", "peaksight", "fix", *options, "train.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
+    done = peaksight("fix", *options, "train.py", cwd=tmp_path)
 
     found = validated(json.loads(done.stdout))
     assert found["best"] is None

@@ -2,22 +2,16 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from helpers_commands import peaksight
 from peaksight.cli.edited_copy import edited_copy
 from peaksight.cli.kept_files import check_can_keep, copy_of, replace_file
 from peaksight.errors import UsageError
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "plans" / "parameters.py"
-
-
-def peaksight(folder, *words):
-    """The finished command."""
-    command = [sys.executable, "-m", "peaksight", *words]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def git(folder, *words):
@@ -33,11 +27,11 @@ def test_the_edit_is_made_and_the_script_kept(tmp_path):
     script.write_text(SCRIPT.read_text())
     script.chmod(0o755)
     words = ["--gpu", "t4", "--memory", "1040MiB"]
-    done = peaksight(tmp_path, "fix", *words, "--candidates", "1", "--write", "--apply", "plan.json", "--json", "-",
-                     "train.py")  # fmt: skip
+    done = peaksight("fix", *words, "--candidates", "1", "--write", "--apply", "plan.json", "--json", "-",
+                     "train.py", cwd=tmp_path)  # fmt: skip
     answer = json.loads(done.stdout)
 
-    report = json.loads(peaksight(tmp_path, "run", *words, "--plan", "plan.json", "--json", "-", "train.py").stdout)
+    report = json.loads(peaksight("run", *words, "--plan", "plan.json", "--json", "-", "train.py", cwd=tmp_path).stdout)
 
     assert (tmp_path / "train.py.orig").read_text() == SCRIPT.read_text()
     assert script.read_text() == SCRIPT.read_text().replace("# a usual one\n", "# a usual one\n    fused=True,\n")
@@ -52,7 +46,7 @@ def test_a_copy_that_has_no_place(tmp_path):
     (tmp_path / "train.py").write_text("mine\n")
     (tmp_path / "train.py.orig").write_text("mine too\n")
 
-    done = peaksight(tmp_path, "fix", "--write", "train.py")
+    done = peaksight("fix", "--write", "train.py", cwd=tmp_path)
 
     assert done.returncode == 2
     assert "train.py.orig exists, and git does not have the file. Commit the file, or move" in done.stderr

@@ -1,12 +1,11 @@
 """`peaksight gpus`."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 from click.testing import CliRunner
 
+import helpers_commands
 from peaksight.cli import peaksight
 from peaksight.gpus import find_card, known_cards, known_slices
 
@@ -51,8 +50,7 @@ def test_the_json_holds_every_fact_of_cards_and_slices():
 def test_a_build_that_does_not_run_on_the_card_is_warned_of(tmp_path):
     """One line on stderr; the numbers come all the same."""
     (tmp_path / "train.py").write_text("import torch; torch.ones(1, device='cuda')")
-    command = [sys.executable, "-m", "peaksight", "run", "--gpu", "v100-16gb", "--steps", "0"]
-    command += ["--torch", "2.14+cu130", "train.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    options = ("--gpu", "v100-16gb", "--steps", "0", "--torch", "2.14+cu130")
+    done = helpers_commands.peaksight("run", *options, "train.py", cwd=tmp_path)
 
     assert done.stderr.count("pass --torch 2.14+cu126") == 1

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers_commands import peaksight
 from peaksight.units import MIB
 
 pytestmark = pytest.mark.torch
@@ -16,10 +17,8 @@ pytestmark = pytest.mark.torch
 SCRIPT = Path(__file__).parents[1] / "scripts" / "full_card.py"
 
 
-def command(*words):
-    """`peaksight run` of the script, on a card of which it can use a GiB less what CUDA's libraries take."""
-    card = ("--gpu", "h100-80gb", "--memory", "1542MiB")
-    return [sys.executable, "-m", "peaksight", "run", *card, "--json", "-", str(SCRIPT), *map(str, words)]
+# Of this card the script can use a GiB less what CUDA's libraries take.
+RUN = ("run", "--gpu", "h100-80gb", "--memory", "1542MiB", "--json", "-", str(SCRIPT))
 
 
 @pytest.fixture
@@ -27,7 +26,7 @@ def run(tmp_path):
     """Runs the script in an empty directory; returns its exit code, the report and what was said on stderr."""
 
     def run(*words, stdin=""):
-        done = subprocess.run(command(*words), cwd=tmp_path, input=stdin, capture_output=True, text=True, timeout=120)
+        done = peaksight(*RUN, *words, cwd=tmp_path, stdin=stdin)
         return done.returncode, json.loads(done.stdout), done.stderr
 
     return run
@@ -102,8 +101,8 @@ def heed_interrupts():
 def test_ctrl_c_in_the_second_run(tmp_path):
     """WHEN a person has waited for long enough, THEN the failure, and at least how much it needs."""
     running = subprocess.Popen(
-        command("linger"), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        start_new_session=True, preexec_fn=heed_interrupts,
+        [sys.executable, "-m", "peaksight", *RUN, "linger"], cwd=tmp_path, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=heed_interrupts,
     )  # fmt: skip
     for line in running.stderr:
         if "step 1:" in line:

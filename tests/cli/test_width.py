@@ -3,13 +3,13 @@
 import io
 import pickle
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from helpers_capsules import ended_by_memory, failure_of, process_of, steps_of, write_capsule, write_record
+from helpers_commands import peaksight
 from peaksight.cli import main
 from peaksight.cli import peaksight as commands
 from peaksight.records.watched import WatchedEvent
@@ -106,8 +106,7 @@ def simulated(tmp_path_factory):
     (folder / "train.py").write_text(TRAIN)
 
     def printed(*words):
-        command = [sys.executable, "-m", "peaksight", *map(str, words)]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+        done = peaksight(*words, cwd=folder)
         return done.returncode, done.stdout, done.stderr
 
     return printed

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from helpers_commands import peaksight
 from peaksight.units import GIB, MIB
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
@@ -46,9 +47,8 @@ class Project:
     def run(self, *words, memory=None):
         """The report of `peaksight run` on a T4, with its exit code and what went to stderr."""
         card = ["--gpu", "t4", *(["--memory", memory] if memory else [])]
-        command = [sys.executable, "-m", "peaksight", "run", *card, "--json", "-", *words]
         before = files_of(self.home)
-        done = subprocess.run(command, cwd=self.home, capture_output=True, text=True, timeout=240)
+        done = peaksight("run", *card, "--json", "-", *words, cwd=self.home)
         assert done.stdout, done.stderr
         assert before == files_of(self.home)
         facts = json.loads(done.stdout, object_hook=lambda values: SimpleNamespace(**values))

@@ -1,12 +1,11 @@
 """Runs a system's script under the command line, and reads what it found."""
 
 import json
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
 from benchmarks.systems.cases import SYSTEMS
+from helpers_commands import peaksight
 
 # Too large for no system: what is tested is what is found.
 CARD = ("--gpu", "h200")
@@ -20,8 +19,7 @@ def report_on(system: str, *words: str, options: tuple[str, ...] = ()) -> dict:
 
 def report_in(directory: Path, *words: str, options: tuple[str, ...] = ()) -> dict:
     """The report of the `train.py` of `directory`."""
-    command = [sys.executable, "-m", "peaksight", "run", "--json", "-", *CARD, *options, "train.py", *words]
-    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=600)
+    done = peaksight("run", "--json", "-", *CARD, *options, "train.py", *words, cwd=directory)
     assert done.returncode in (0, 1), done.stderr
     return json.loads(done.stdout)
 

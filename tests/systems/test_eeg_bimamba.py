@@ -1,12 +1,11 @@
 """The EEG detector: what fails, why, and which of its remedies do nothing, found by the rules alone."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from helpers_commands import peaksight
 from peaksight.units import MIB
 from systems.running import SYSTEMS, finding, refuted, report_on, rules
 
@@ -90,9 +89,7 @@ def test_repeated_eigenvalues_have_no_certificate():
     words = "--scale small --threshold 0.5 --steps 1"
     against = f"train.py {words}"
     command = ["verify", "--steps", "1", "--against", against, "train.py", *words.split(), "--variant", "fixed"]
-    done = subprocess.run(
-        [sys.executable, "-m", "peaksight", *command], cwd=SYSTEMS / SYSTEM, capture_output=True, text=True
-    )
+    done = peaksight(*command, cwd=SYSTEMS / SYSTEM)
 
     assert done.returncode == 2
     assert "that is not finite" in done.stderr
@@ -100,8 +97,7 @@ def test_repeated_eigenvalues_have_no_certificate():
 
 def test_figures_that_cannot_be_true_together_are_read(tmp_path):
     Path(tmp_path, "note.md").write_text(NOTE)
-    command = [sys.executable, "-m", "peaksight", "read", "--json", "-", "note.md"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = peaksight("read", "--json", "-", "note.md", cwd=tmp_path)
     wrong = [check["text"] for check in json.loads(done.stdout)["checks"] if not check["holds"]]
 
     for part in ("(8, 19, 15360) = 94 MB: wrong", "elements taken for bytes", "not a plain shortage", "< 24 GB"):

@@ -1,12 +1,11 @@
 """The certificate on pairs of training scripts of which it is known how they differ."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 from benchmarks.controls.table import SCRIPTS, controls, words_of
+from helpers_commands import peaksight
 
 pytestmark = pytest.mark.torch
 
@@ -23,10 +22,10 @@ def _parameters(*, needs):
 @pytest.fixture(scope="module")
 def verifier(tmp_path_factory):
     """Keeps what originals left, and starts runs without importing torch anew."""
-    from benchmarks.controls.forks import Forks
+    from benchmarks.controls.forks import RecordedForks
     from benchmarks.controls.verdicts import Verifier
 
-    forks = Forks()
+    forks = RecordedForks()
     yield Verifier(tmp_path_factory.mktemp("runs"), forks.start)
     forks.close()
 
@@ -57,13 +56,12 @@ def test_the_verdict_with_libraries(verifier_in_processes, control):
     assert [] == answer.mistakes, answer
 
 
-def test_the_command():
+def test_the_command(tmp_path):
     """A refused change has exit code 1 and a certificate that says so."""
     control = CONTROLS["late-binding"]
-    words = [sys.executable, "-m", "peaksight", "verify", "--steps", "1", "--json", "-", "--against"]
-    words += [" ".join(words_of(control.original)), *words_of(control.changed)]
+    words = ["--against", " ".join(words_of(control.original)), *words_of(control.changed)]
 
-    done = subprocess.run(words, capture_output=True, text=True)
+    done = peaksight("verify", "--steps", "1", "--json", "-", *words, cwd=tmp_path)
 
     assert 1 == done.returncode, done.stderr
     assert "different" == json.loads(done.stdout)["verdict"]

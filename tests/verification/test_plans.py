@@ -1,10 +1,10 @@
 """A plan verified: the script as it is against itself under the plan."""
 
 import json
-import subprocess
-import sys
 
 import pytest
+
+from helpers_commands import peaksight
 
 pytestmark = pytest.mark.torch
 
@@ -47,8 +47,7 @@ def verified(folder, *changes):
     plan |= dict.fromkeys(("sources", "peaksight", "torch", "gpu"), "")
     (folder / "plan.json").write_text(json.dumps(plan))
     words = ["verify", "--plan", "plan.json", "--steps", "2", "--json", "-", "train.py"]
-    command = [sys.executable, "-m", "peaksight", *words]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    done = peaksight(*words, cwd=folder)
     return done.returncode, json.loads(done.stdout) if done.stdout else done.stderr
 
 

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -13,6 +11,7 @@ from torch import nn
 from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.utils.data import DistributedSampler
 
+from helpers_commands import peaksight
 from peaksight.records import Role
 from peaksight.units import MIB
 
@@ -221,9 +220,8 @@ def report_of(tmp_path):
 
     def run(text, *words):
         (tmp_path / "train.py").write_text(text)
-        command = [sys.executable, "-m", "peaksight", "run", "--gpu", "h100-80gb", "--json", "-", *words]
         environment = os.environ | {"HF_HUB_OFFLINE": "1"}
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+        done = peaksight("run", "--gpu", "h100-80gb", "--json", "-", *words, cwd=tmp_path, env=environment)
         assert done.stdout, done.stderr
         return json.loads(done.stdout), done.stderr
 
