@@ -62,3 +62,13 @@ def test_streams_run_side_by_side_until_one_waits():
 
     assert beside == 12.0
     assert clocks.of(SIDE) == 26.0
+
+
+def test_kernels_of_one_operator_are_queued_one_by_one():
+    """An operator with as many as the queue takes waits for all before it."""
+    clocks = Clocks()
+    clocks.launch(MAIN, 0.0, 10.0)
+    clocks.launch(MAIN, 0.0, 10.0, QUEUE_LENGTH)
+    clocks.launch(MAIN, 0.0, 10.0)
+
+    assert clocks.host == 20.0

@@ -9,7 +9,7 @@ from peaksight.records import Phase, StepWork
 from peaksight.virtual_gpu.memory.devices import Devices
 from peaksight.virtual_gpu.timing.clocks import Clocks, Stream
 from peaksight.virtual_gpu.timing.efficiencies import efficiencies
-from peaksight.virtual_gpu.timing.pinned import is_pinned
+from peaksight.virtual_gpu.timing.pinned import PinnedMemory, is_pinned
 from peaksight.virtual_gpu.timing.roofline import Cost, cost_of
 from peaksight.virtual_gpu.timing.work import launches, tensors_in, touched_bytes
 from peaksight.virtual_gpu.training.training_loop import TrainingLoop
@@ -50,6 +50,7 @@ class Stopwatch:
         self._host = efficiencies(card).host
         self._costs: dict[Any, tuple[Any, Cost]] = {}
         self._counted = [_Counted() for _ in devices.ledgers]
+        self._pinned = PinnedMemory()
         self._step_began = 0.0
         self._is_running = False
 
@@ -65,14 +66,15 @@ class Stopwatch:
         if not launches(func) or _is_empty(out):
             self.clocks.host += self._host.view_seconds
         elif func in _COPIES and (copied := self._copied_over_link(func, args, kwargs, out)):
-            self._transfer(*copied)
+            self._copied(*copied)
         elif (where := _card_among(args) if device is None else device) is not None:
             self._launched(where, self._cost(func, args, kwargs, out, known))
 
     def _launched(self, device: int, cost: Cost) -> None:
         seconds = cost.tf32_seconds if cost.tf32_seconds is not None and allows_tf32(cost.kind) else cost.seconds
         self._counted[device].add(cost, seconds)
-        self.clocks.launch(self._stream(device), self._launch_seconds() + cost.host_seconds, seconds)
+        host_seconds = self._launch_seconds() + cost.host_seconds
+        self.clocks.launch(self._stream(device), host_seconds, seconds, cost.work.kernels)
 
     def left_card(self, device: int, num_bytes: int) -> None:
         """The host has waited for `num_bytes` from the card number `device`."""
@@ -158,15 +160,24 @@ class Stopwatch:
 
     def _copied_over_link(
         self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
-    ) -> tuple[int, int, bool, bool] | None:
-        """Card, bytes, whether the host's memory is pinned and whether it waits; None for a copy within a card."""
+    ) -> tuple[int, int, torch.Tensor, bool, bool] | None:
+        """Card, bytes, what is on the host, whether it leaves the card and waits; None for a copy within a card."""
         source, target = (args[1], args[0]) if func is aten.copy_.default else (args[0], out)
         here, there = _card_of(source), _card_of(target)
         if (here is None) == (there is None):
             return None
         device, on_host = (there, source) if here is None else (here, target)
         waits = not (args[2] if len(args) > 2 else kwargs.get("non_blocking", False))
-        return device or 0, touched_bytes(source), is_pinned(on_host), waits
+        return device or 0, touched_bytes(source), on_host, there is None, waits
+
+    def _copied(self, device: int, num_bytes: int, on_host: torch.Tensor, leaves: bool, waits: bool) -> None:
+        if not is_pinned(on_host):
+            self._transfer(device, num_bytes, is_pinned=False, waits=waits)
+            return
+        if leaves:
+            self.clocks.host += self._pinned.take(on_host, self.clocks.host)
+        self._transfer(device, num_bytes, is_pinned=True, waits=waits)
+        self._pinned.use(on_host, until=self.clocks.of(self._stream(device)))
 
     def _transfer(self, device: int, num_bytes: int, is_pinned: bool, waits: bool) -> None:
         """From memory that is not pinned the driver takes the bytes on the host's time."""
