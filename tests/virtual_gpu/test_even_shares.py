@@ -86,3 +86,20 @@ def test_experts_that_are_hit(virtual_gpu):
     is_hit = F.one_hot(picked(), EXPERTS).sum((0, 1)) > 0
 
     assert list(range(EXPERTS)) == [int(expert[0]) for expert in is_hit.nonzero()]
+
+
+def test_classes_of_boxes(virtual_gpu):
+    """A detector takes unknown boxes from a row of all classes, and goes through the classes that there are."""
+    classes = torch.arange(1, 9, device="cuda").expand(1000, 8).reshape(-1)
+    kept = classes[torch.where(torch.rand(8000, device="cuda") > 0.5)[0]]
+    counts = [len(torch.where(kept == each)[0]) for each in torch.unique(kept)]
+
+    assert [889] * 8 == counts
+
+
+def test_classes_that_are_written(virtual_gpu):
+    """What writes other numbers among them ends what is known of how many there are."""
+    kept = torch.arange(8, device="cuda").repeat(1000)[torch.where(torch.rand(8000, device="cuda") > 0.5)[0]]
+    kept[:10] = torch.rand(10, device="cuda").argmax()
+
+    assert 8000 == len(torch.unique(kept))

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from peaksight.virtual_gpu.tensors.distinct_values import most_distinct
 from peaksight.virtual_gpu.tensors.even_shares import shares
 from peaksight.virtual_gpu.tensors.true_counts import most_true
 from peaksight.virtual_gpu.tensors.values import Family, attach, known_value
@@ -105,7 +106,7 @@ def _unique(
 ) -> tuple[torch.Tensor, ...]:
     tensor, _, wants_inverse, wants_counts = _padded(args, 4)
     room = min(2, tensor.numel()) if tensor.dtype == torch.bool else tensor.numel()
-    count = _count(mode, room, known_value(tensor), torch.Tensor.unique)
+    count = _count(mode, most_distinct(tensor), known_value(tensor), torch.Tensor.unique)
     return _unique_of_all(mode, tensor, (count, room), wants_inverse, wants_counts)
 
 

@@ -82,7 +82,14 @@ def _along(position: int, default: int | None) -> Callable[[tuple[Any, ...], dic
 
 
 def _same(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int | None:
-    return choices(args[0])
+    """Those of what is selected from: also where it is known to hold every number of a range as often."""
+    known = known_value(args[0]) if isinstance(args[0], FakeTensor) and args[0].dtype in EXACT else None
+    if known is None:
+        return choices(args[0])
+    values, counts = known.unique(return_counts=True)
+    if len(values) < 2 or not torch.equal(values, torch.arange(len(values)) + values[0]) or values[0] not in (0, 1):
+        return None
+    return int(values[-1]) + 1 if len(counts.unique()) == 1 else None
 
 
 def _joined(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int | None:

@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_map
 
 from peaksight.errors import UnsupportedError
 from peaksight.virtual_gpu.memory.at_the_limit import let_go
-from peaksight.virtual_gpu.tensors import even_shares, true_counts, values
+from peaksight.virtual_gpu.tensors import distinct_values, even_shares, true_counts, values
 from peaksight.virtual_gpu.tensors.cache_key import cache_key
 from peaksight.virtual_gpu.tensors.cached_results import UNKNOWN, CachedResults
 from peaksight.virtual_gpu.tensors.devices import PRIM_DEVICE, cpp_device, for_python
@@ -155,6 +155,7 @@ class VirtualGpuMode(FakeTensorMode):
             values.follow(func, args, kwargs, out)
             true_counts.remember(func, args, out, count)
             even_shares.remember(func, args, kwargs, out)
+            distinct_values.remember(func, args, out)
             if _writes_to_host(func, args):
                 return args[0]
         return out

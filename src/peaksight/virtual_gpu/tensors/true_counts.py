@@ -93,8 +93,10 @@ def _equal_to(tensor: torch.Tensor, number: float) -> int | None:
 
 
 def _equal_to_each(tensor: torch.Tensor, other: torch.Tensor) -> int | None:
-    """Choices compared with known numbers, each with each."""
+    """Choices compared with known numbers, each with each; a single unknown one is the first of them."""
     num_choices, numbers = choices(tensor), known_value(other)
+    if numbers is None and other.numel() == 1:
+        numbers = torch.zeros(1)
     if num_choices is None or numbers is None or numbers.numel() > num_choices:
         return None
     if torch.broadcast_shapes(tensor.shape, other.shape).numel() != tensor.numel() * other.numel():
