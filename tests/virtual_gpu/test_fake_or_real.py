@@ -160,6 +160,27 @@ def test_ema_copy(virtual_gpu):
     assert 64 * 64 * 4 == virtual_gpu.ledger.allocator.allocated_bytes - before
 
 
+def test_copies_of_parameters_have_no_gradients(virtual_gpu):
+    """`Parameter.__deepcopy__` clones the parameter alone, `Tensor.__deepcopy__` its gradient, too."""
+    layer, tensor = nn.Linear(64, 64, bias=False).cuda(), torch.zeros(64, 64, device="cuda", requires_grad=True)
+    (layer(tensor).sum() + tensor.sum()).backward()
+
+    assert copy.deepcopy(layer).weight.grad is None
+    assert copy.deepcopy(tensor).grad.shape == (64, 64)
+
+
+def test_copies_of_views(virtual_gpu):
+    """A view is copied with its whole storage, beside which an empty tensor lies for a moment."""
+    view = torch.zeros(64, 64, device="cuda")[1:3]
+    allocator = virtual_gpu.ledger.allocator
+    before = allocator.allocated_bytes
+    copied = copy.deepcopy(view)
+
+    assert (2, 64) == copied.shape
+    assert 64 * 64 * 4 == allocator.allocated_bytes - before
+    assert 64 * 64 * 4 + 512 == allocator.memory_stats()["allocated_bytes.all.peak"] - before
+
+
 def test_averaged_model(virtual_gpu):
     """torch.optim.swa_utils keeps a second model on the card, and its counter on the host."""
     model = nn.Linear(64, 64, bias=False).cuda()

@@ -18,32 +18,35 @@ def install(patches: Patches) -> None:
 
 
 def _deep_copy(tensor: Any, memo: dict[int, Any]) -> torch.Tensor:
-    """What `Tensor.__deepcopy__` does: a clone with a copy of the gradient, made once for tied tensors.
+    """What `Parameter.__deepcopy__` does, a clone without the gradient, or `Tensor.__deepcopy__`; made once.
 
-    Tensors that share a storage, as tied weights in a `state_dict`, share that of their copies, too.
+    The latter copies storages: whole ones, and once where tensors share one, as tied weights in a `state_dict`.
     """
     if id(tensor) in memo:
         return memo[id(tensor)]
     if not tensor.is_leaf:
         raise RuntimeError("Only Tensors created explicitly by the user support the deepcopy protocol at the moment.")
-    copied = _of_shared_storage(tensor, memo)
     if isinstance(tensor, nn.Parameter):
-        copied = nn.Parameter(copied, tensor.requires_grad)
-    memo[id(tensor)] = copied.requires_grad_(tensor.requires_grad)
-    if tensor.grad is not None:
-        copied.grad = copy.deepcopy(tensor.grad, memo)
+        copied = nn.Parameter(tensor.detach().clone(), tensor.requires_grad)
+    else:
+        copied = _of_copied_storage(tensor, memo).requires_grad_(tensor.requires_grad)
+        if tensor.grad is not None:
+            copied.grad = copy.deepcopy(tensor.grad, memo)
+    memo[id(tensor)] = copied
     return copied
 
 
-def _of_shared_storage(tensor: Any, memo: dict[Any, Any]) -> torch.Tensor:
-    """A clone, or a view of the one in `memo` of the same storage, where `UntypedStorage.__deepcopy__` has it."""
+def _of_copied_storage(tensor: Any, memo: dict[Any, Any]) -> torch.Tensor:
+    """A view of a copy of the whole storage; a scalar passes by, as in `new_empty([])` before the view is set."""
     storages = memo.setdefault("torch", {})
-    place = tensor.untyped_storage()._cdata
-    if place in storages and storages[place].numel() >= tensor.storage_offset() + tensor.numel():
-        return storages[place].as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
-    copied = tensor.detach().clone()
-    if copied.numel() == tensor.untyped_storage().nbytes() // tensor.element_size():
-        storages[place] = copied
+    storage = tensor.untyped_storage()
+    if storage._cdata not in storages:
+        whole = tensor.detach().as_strided((storage.nbytes() // tensor.element_size(),), (1,), 0)
+        storages[storage._cdata] = whole.clone()
+    scalar = tensor.new_empty([])
+    copied = storages[storage._cdata].view(tensor.dtype)
+    copied = copied.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
+    del scalar
     return copied
 
 
