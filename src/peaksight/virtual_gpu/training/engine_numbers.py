@@ -31,14 +31,19 @@ class EngineNumbers:
     def within(self, roots: Any, results: list[Any], *, creates_graph: bool) -> Iterator[None]:
         """A pass from the tensors `roots`; `results`, to be filled inside, are the gradients that it returned."""
         first = next_sequence_nr()
-        yield
-        made = range(first, next_sequence_nr())
-        if made:
-            self._forwards.append(first - self._start - self._num_made)
-            self._made_until.append(self._num_made + len(made))
-            if creates_graph:
-                self._renumber(made, [*_gradients_behind(roots), *results])
-            self._num_made += len(made)
+        try:
+            yield
+        finally:
+            made = range(first, next_sequence_nr())
+            if made:
+                self._count(made, [*_gradients_behind(roots), *results] if creates_graph else [])
+
+    def _count(self, made: range, gradients: list[Any]) -> None:
+        """A pass that has made nodes, also one that has ended for want of memory."""
+        self._forwards.append(made.start - self._start - self._num_made)
+        self._made_until.append(self._num_made + len(made))
+        self._renumber(made, gradients)
+        self._num_made += len(made)
 
     def _renumber(self, made: range, gradients: list[Any]) -> None:
         for node in list(_made_in(made, gradients)):
