@@ -27,7 +27,7 @@ def _deep_copy(tensor: Any, memo: dict[int, Any]) -> torch.Tensor:
     if not tensor.is_leaf:
         raise RuntimeError("Only Tensors created explicitly by the user support the deepcopy protocol at the moment.")
     if isinstance(tensor, nn.Parameter):
-        copied = nn.Parameter(tensor.detach().clone(), tensor.requires_grad)
+        copied: torch.Tensor = nn.Parameter(tensor.detach().clone(), tensor.requires_grad)
     else:
         copied = _of_copied_storage(tensor, memo).requires_grad_(tensor.requires_grad)
         if tensor.grad is not None:
