@@ -44,14 +44,14 @@ class _LateFinder:
         find = [finder.find_spec for finder in others if hasattr(finder, "find_spec")]
         spec = next(filter(None, (each(name, path, target) for each in find)), None)
         if spec is not None and spec.loader is not None:
-            self._change_after(spec.loader)
+            self._change_after(name, spec.loader)
         return spec
 
-    def _change_after(self, loader: Any) -> None:
+    def _change_after(self, name: str, loader: Any) -> None:
         execute = loader.exec_module
 
         def exec_module(module: ModuleType) -> None:
             execute(module)
-            self._changes[module.__name__](sys.modules[module.__name__])
+            self._changes[name](sys.modules[name])
 
         loader.exec_module = exec_module

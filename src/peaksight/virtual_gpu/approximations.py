@@ -22,6 +22,7 @@ TEXTS = {
     "triton-kernels": "kernels written in Triton, launched {times}: {names}; what they wrote is not known",
     "nested-tensors": "nested tensors {times}, first at {at}: the words of all sequences were taken as one sequence",
     "record-stream": "memory that other streams use as its tensor dies {times}, first at {at}: for a predicted time",
+    "stand-in": "{names}, not installed here but named by the script: as if it were, in the memory its source says",
     "worst-batch": "--worst-batch: {names}",
     "same-ranks": "{names} ranks, of which each was simulated as if the others held what it holds",
     "after-training": "what follows the training: the script failed there with code {names}, and was stopped",

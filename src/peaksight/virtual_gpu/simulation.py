@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
 
@@ -22,6 +23,7 @@ from peaksight.virtual_gpu.script import Ending, Scratch, explain, run_script
 from peaksight.virtual_gpu.script.environment import variables
 from peaksight.virtual_gpu.script.program import source_directory
 from peaksight.virtual_gpu.source_texts import source_lines_at
+from peaksight.virtual_gpu.stand_ins import finder as stand_ins
 from peaksight.virtual_gpu.torch_private import check_release
 from peaksight.virtual_gpu.training.stopping import StopSimulation
 from peaksight.virtual_gpu.unreached import Lookout
@@ -80,6 +82,7 @@ def simulate(
             collect_rarely()
             patches.callback(collect_as_usual)
             lookout.install(patches)
+            stand_ins.install(patches, command, partial(gpu.approximations.note, "stand-in"))
             applied = apply_changes(changes, patches)
             finished, ending = _run(command, lookout)
         _explain(ending, scratch, gpu.approximations.first_place("values"))
