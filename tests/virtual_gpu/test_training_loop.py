@@ -344,22 +344,3 @@ def test_exception_in_an_optimizer_step():
         assert Phase.INIT is gpu.loop.phase
         torch.optim.SGD([weight]).step()
         assert Phase.INIT is gpu.loop.phase
-
-
-def test_compile_runs_eagerly(virtual_gpu):
-    """`torch.compile` of a model, a function and as a decorator returns what it was given, and is noted."""
-    model = nn.Linear(64, 64).cuda()
-
-    @torch.compile
-    def double(value):
-        return value * 2
-
-    @torch.compile(mode="max-autotune")
-    def triple(value):
-        return value * 3
-
-    model.compile()
-    triple(double(torch.compile(model, fullgraph=True)(batch()))).sum().backward()
-
-    assert ["compile"] == [a.slug for a in virtual_gpu.approximations.records() if a.slug == "compile"]
-    assert model.weight.grad.is_cuda

@@ -2,8 +2,8 @@
 
 import sys
 import warnings
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -13,9 +13,15 @@ _ABSENT = object()
 class Patches(ExitStack):
     """A stack of replaced attributes and kernels; leaving the context restores them in reverse order."""
 
+    def __init__(self) -> None:
+        """Nothing is replaced yet."""
+        super().__init__()
+        self._replaced: list[tuple[Any, str, Any]] = []
+
     def set(self, owner: Any, name: str, value: Any) -> Any:
         """Replace `owner.name` by `value`, remembering whether it was there; returns what it was, or None."""
-        before = vars(owner).get(name, _ABSENT) if isinstance(owner, type) else getattr(owner, name, _ABSENT)
+        before = _current(owner, name)
+        self._replaced.append((owner, name, before))
         self.callback(_restore, owner, name, before)
         setattr(owner, name, value)
         return None if before is _ABSENT else before
@@ -28,6 +34,19 @@ class Patches(ExitStack):
                 if getattr(module, "__dict__", {}).get(as_name) is before:
                     self.set(module, as_name, value)
 
+    @contextmanager
+    def suspended(self, choose: Callable[[Any, str], bool]) -> Iterator[None]:
+        """A context in which the attributes that `choose(owner, name)` takes are what they were at first."""
+        first = {}
+        for owner, name, before in self._replaced:
+            if choose(owner, name):
+                first.setdefault((id(owner), name), (owner, name, before))
+        with ExitStack() as meanwhile:
+            for owner, name, before in first.values():
+                meanwhile.callback(_restore, owner, name, _current(owner, name))
+                _restore(owner, name, before)
+            yield
+
     def set_kernels(self, dispatch_key: str, kernels: Mapping[str, Callable[..., Any]]) -> None:
         """Replace the kernels of operators of aten, by name, for `dispatch_key`."""
         import torch  # a run under JAX does without
@@ -38,6 +57,10 @@ class Patches(ExitStack):
             warnings.filterwarnings("ignore", "Warning only once for all operators")  # that one is overridden
             for name, kernel in kernels.items():
                 library.impl(name, kernel, dispatch_key, allow_override=True)
+
+
+def _current(owner: Any, name: str) -> Any:
+    return vars(owner).get(name, _ABSENT) if isinstance(owner, type) else getattr(owner, name, _ABSENT)
 
 
 def _restore(owner: Any, name: str, before: Any) -> None:

@@ -263,4 +263,5 @@ class VirtualGpu:
             module = node[0]
             if lines.called_backward:
                 lines = Lines(node[1].source or lines.source, node[1].library)
+        module = lines.module or module
         return Circumstances(self.loop.step, self.loop.phase, grad_enabled, module, lines, self._nodes.running)

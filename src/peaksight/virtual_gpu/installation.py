@@ -4,11 +4,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import torch
 import torch.distributed as dist
 
 from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu import dynamo, threads, triton_kernels
 from peaksight.virtual_gpu.answers import cuda_answers, data_parallel, memory_answers, torch_answers
+from peaksight.virtual_gpu.compiled.compiling import Compiling
+from peaksight.virtual_gpu.compiled.origins import Origins
 from peaksight.virtual_gpu.kernels import (
     bitsandbytes,
     composites,
@@ -56,6 +59,7 @@ def install(patches: Patches, gpu: "VirtualGpu") -> None:
     _install_training(patches, gpu, mode, requests)
     _install_ranks(patches, gpu)
     _install_files(patches, gpu)
+    _install_compiler(patches, gpu, requests)
     copies.install(patches)
     subclasses.install(patches)
     threads.install(patches, mode, requests)
@@ -99,6 +103,13 @@ def _install_training(patches: Patches, gpu: "VirtualGpu", mode: VirtualGpuMode,
     backward.install(patches, requests, loop, gpu.devices, parameters, witness.backward_begins, gpu.stopwatch)
     data_loading.install(patches, witness.loader_read, gpu.worst)
     generation.install(patches, partial(gpu.made_up, "token"))
+
+
+def _install_compiler(patches: Patches, gpu: "VirtualGpu", requests: DeviceRequests) -> None:
+    origins = Origins(gpu.lines, lambda: gpu.loop.module)
+    gpu.lines.of_program = origins.at
+    compiling = Compiling(patches, requests, gpu.room.card.capability, gpu.lines, origins, gpu.approximations.note)
+    patches.set(torch, "compile", compiling.compile)
 
 
 def _install_ranks(patches: Patches, gpu: "VirtualGpu") -> None:

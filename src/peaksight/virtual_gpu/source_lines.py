@@ -33,11 +33,13 @@ class Lines(NamedTuple):
     """`source` is the person's innermost line (`train.py:88`), `library` the innermost library frame, or empty.
 
     `called_backward` tells that `source` is where a backward pass was called, in which no line of the person runs.
+    `module` is the path of the module that the line belongs to, where the code that runs was made of several.
     """
 
     source: str
     library: str
     called_backward: bool = False
+    module: str = ""
 
 
 class _File(NamedTuple):
@@ -86,6 +88,7 @@ class SourceLines:
         self._script_dir = os.path.abspath(script_dir)
         self._is_installed = installed_name(os.path.join(self._script_dir, "")) is not None
         self._files = _Files(self._classify)
+        self.of_program: Callable[[str | None, int], Lines | None] | None = None
 
     def current(self) -> Lines:
         """The lines that are running; costs a walk up the Python stack."""
@@ -123,6 +126,10 @@ class SourceLines:
             if names is engine.__globals__ and frame.f_code is engine.__code__:
                 in_backward = True
             file = files[names.get("__file__")]
+            if file is None and self.of_program is not None:
+                lines = self.of_program(names.get("__file__"), frame.f_lineno)
+                if lines is not None:
+                    return lines
             if file is not None and (file.is_own or not library):
                 file = files[frame.f_code.co_filename]
                 if file is not None and file.is_own:

@@ -7,7 +7,7 @@ import copyreg
 import functools
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from operator import attrgetter
 from pathlib import Path
@@ -67,6 +67,7 @@ __all__ = [
     "finished_work",
     "foreach_utils",
     "function_mode_stack",
+    "function_modes",
     "function_modes_off",
     "guards",
     "is_composite",
@@ -232,17 +233,39 @@ def enter_in_thread(mode: FakeTensorMode, function_mode: TorchFunctionMode) -> N
     _push_mode(function_mode)
 
 
-class function_modes_off:
-    """A context with no function mode."""
+class function_modes:
+    """A context with the function modes `modes` and no others."""
+
+    def __init__(self, modes: Sequence[TorchFunctionMode]) -> None:
+        """`modes` begin with the outermost."""
+        self._inside = modes
 
     def __enter__(self) -> None:
-        """Take every function mode off the stack."""
-        self._modes = [_pop_mode() for _ in range(_len_torch_function_stack())]
+        """Take every function mode off the stack, and put those on."""
+        self._modes = _pop_modes()
+        _push_modes(self._inside)
 
     def __exit__(self, *exc_info: object) -> None:
         """Put them back in order."""
-        for mode in reversed(self._modes):
-            _push_mode(mode)
+        _pop_modes()
+        _push_modes(self._modes)
+
+
+class function_modes_off(function_modes):
+    """A context with no function mode."""
+
+    def __init__(self) -> None:
+        """None at all."""
+        super().__init__(())
+
+
+def _pop_modes() -> list[TorchFunctionMode]:
+    return [_pop_mode() for _ in range(_len_torch_function_stack())][::-1]
+
+
+def _push_modes(modes: Sequence[TorchFunctionMode]) -> None:
+    for mode in modes:
+        _push_mode(mode)
 
 
 def world() -> Any:

@@ -1,9 +1,8 @@
-"""What torch itself answers otherwise on the virtual GPU: compile runs eagerly, fake tensors are not announced."""
+"""What torch itself answers otherwise on the virtual GPU: fake tensors are not announced."""
 
 from typing import Any
 
 import torch
-from torch import nn
 
 from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.approximations import Approximations
@@ -33,7 +32,6 @@ def install(patches: Patches, devices: Devices, approximations: Approximations, 
     _keep_buffers_on_host(patches)
     patches.set(FakeTensor, "__format__", _format)
     patches.callback(torch.set_default_device, default_device())
-    _run_eagerly(patches, approximations, lines)
     # Libraries ask `isinstance(x, torch._subclasses.FakeTensor)` to find out that they are being traced, and skip
     # what depends on values; the card does not skip it.
     patches.set(subclasses, "FakeTensor", _NobodysTensor)
@@ -126,14 +124,3 @@ def _keep_buffers_on_host(patches: Patches) -> None:
 
     patches.set(torch.UntypedStorage, "from_buffer", staticmethod(on_host))
 
-
-def _run_eagerly(patches: Patches, approximations: Approximations, lines: SourceLines) -> None:
-    def note(*args: Any, **options: Any) -> None:
-        approximations.note("compile", lines.current().source)
-
-    def compile_nothing(model: Any = None, **options: Any) -> Any:
-        note()
-        return model if model is not None else lambda function: function
-
-    patches.set(torch, "compile", compile_nothing)
-    patches.set(nn.Module, "compile", note)

@@ -16,6 +16,9 @@ from peaksight.virtual_gpu.training.stopping import (
 )
 from peaksight.virtual_gpu.training.trials import is_trial, may_be_trial
 
+# What the wrapper that torch.compile puts around a module holds it by.
+_COMPILED = "_orig_mod"
+
 
 class ModuleTree:
     """Module paths (FQN) behind the class name of the root module, as torch's ModTracker prints them."""
@@ -28,8 +31,9 @@ class ModuleTree:
         """The path of `module`; an unknown one is taken as a root and names everything below it anew."""
         path = self._paths.get(module)
         if path is None:
-            root = type(module).__name__
-            for name, child in module.named_modules():
+            compiled = module._modules.get(_COMPILED)  # named by itself, as everything below it
+            root = self._paths[module] = type(compiled or module).__name__
+            for name, child in (compiled or module).named_modules():
                 self._paths[child] = f"{root}.{name}" if name else root
             path = self._paths[module]
         return path

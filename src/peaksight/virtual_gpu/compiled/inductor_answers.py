@@ -1,0 +1,51 @@
+"""What Inductor asks a card or Triton's driver for while it plans, answered without either."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from peaksight.overlays.patches import Patches
+from peaksight.virtual_gpu.compiled.compiler import part
+
+# In this process, and without what earlier ones left on the disk.
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "torch._dynamo.config": {"automatic_dynamic_local_pgo": False},
+    "torch._functorch.config": {"enable_autograd_cache": False},
+    "torch._inductor.config": {"compile_threads": 1, "fx_graph_cache": False},
+}
+
+
+def answer_inductor(patches: Patches) -> None:
+    """Answer until `patches` is left."""
+    triton = part("torch.utils._triton")
+    patches.set(triton, "triton_hash_with_backend", lambda: "")
+    patches.set_wherever_imported("has_triton", lambda: True, of=triton, also_as="has_triton")
+    folding = part("torch._inductor.constant_folding").ConstantFolder
+    patches.set(folding, "run", _on_host(folding.run))
+    # It measures whether a product of odd sizes is faster with padding, which it is where it is bound by computing:
+    # that was asked before.
+    patches.set(part("torch._inductor.fx_passes.pad_mm"), "get_cached_should_pad", lambda key: True)
+    for module, settings in _SETTINGS.items():
+        patches.enter_context(part(module).patch(**settings))
+
+
+class _Host(TorchDispatchMode):
+    """What is made for the card is made on the host."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        if "device" in kwargs:
+            kwargs["device"] = torch.device("cpu")
+        return func(*args, **kwargs)
+
+
+def _on_host(run: Callable[..., Any]) -> Callable[..., Any]:
+    """Folding makes tensors of one element for the constants that it finds."""
+
+    def run_on_host(*args: Any, **kwargs: Any) -> Any:
+        with _Host():
+            return run(*args, **kwargs)
+
+    return run_on_host
