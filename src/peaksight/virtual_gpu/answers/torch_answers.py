@@ -123,4 +123,3 @@ def _keep_buffers_on_host(patches: Patches) -> None:
             return from_buffer(*args, **kwargs)
 
     patches.set(torch.UntypedStorage, "from_buffer", staticmethod(on_host))
-
