@@ -37,7 +37,7 @@ class Patches(ExitStack):
     @contextmanager
     def suspended(self, choose: Callable[[Any, str], bool]) -> Iterator[None]:
         """A context in which the attributes that `choose(owner, name)` takes are what they were at first."""
-        first = {}
+        first: dict[tuple[int, str], tuple[Any, str, Any]] = {}
         for owner, name, before in self._replaced:
             if choose(owner, name):
                 first.setdefault((id(owner), name), (owner, name, before))
