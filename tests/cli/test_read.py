@@ -32,6 +32,23 @@ def test_json_is_alone_on_stdout(peaksight, tmp_path):
     assert (reading["messages"][0]["requested_bytes"], reading["first_failing_rank"]) == (270 << 20, 6)
 
 
+def test_a_notebook(peaksight, tmp_path):
+    """What its cells printed is read, as if it had come out of a script; not how the file writes it down."""
+    lines = ["batch size 32\n", "step 1\n"]
+    error = {"output_type": "error", "ename": "OutOfMemoryError", "evalue": MESSAGE, "traceback": ["\x1b[31m", MESSAGE]}
+    outputs = [{"output_type": "stream", "name": "stdout", "text": lines}, error]
+    cells = [{"cell_type": "markdown", "source": []}, {"cell_type": "code", "source": "train()", "outputs": outputs}]
+    (tmp_path / "train.ipynb").write_text(json.dumps({"cells": cells, "nbformat": 4}))
+    (tmp_path / "pasted.ipynb").write_text(MESSAGE)
+    reading = json.loads(peaksight("read", "--json", "-", "train.ipynb").stdout)
+    pasted = json.loads(peaksight("read", "--json", "-", "pasted.ipynb").stdout)
+
+    (message,) = reading["messages"]
+    assert (message["requested_bytes"], message["line"]) == (270 << 20, 4)
+    assert [fact["value"] for fact in reading["facts"] if fact["name"] == "batch"] == [32]
+    assert 270 << 20 == pasted["messages"][0]["requested_bytes"]
+
+
 def test_several_logs(peaksight, tmp_path):
     """One page each, those that say nothing left out; the JSON is an array."""
     for name in ("a.log", "b.log"):

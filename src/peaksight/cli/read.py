@@ -19,6 +19,7 @@ from peaksight.diagnosis.run_traces import Trace
 from peaksight.diagnosis.runs import explain_runs
 from peaksight.errors import CaptureFileError, UsageError
 from peaksight.postmortem import read_log
+from peaksight.postmortem.notebooks import printed_by
 from peaksight.postmortem.profiles import is_profile, read_profile
 from peaksight.postmortem.snapshots import is_snapshot
 from peaksight.records import JobReading, LogEvidence, Reading
@@ -45,9 +46,10 @@ _FILE = click.Path(allow_dash=True, path_type=Path)
 def read(files: tuple[Path, ...], **options: Any) -> int:
     """Explain a crash from its log or its memory snapshot.
 
-    FILE holds error text, mixed with anything (- is stdin), or is what torch.cuda.memory._dump_snapshot() or
-    jax.profiler.save_device_memory_profile() wrote, or `peaksight watch`: an OOM capsule, or the directory of a run.
-    Logs of several ranks of one job are read together, as are the files of a watched run.
+    FILE holds error text, mixed with anything (- is stdin; of a notebook the outputs are read), or is what
+    torch.cuda.memory._dump_snapshot() or jax.profiler.save_device_memory_profile() wrote, or `peaksight watch`: an OOM
+    capsule, or the directory of a run. Logs of several ranks of one job are read together, as are the files of a
+    watched run.
 
     Needs neither torch nor a GPU. The exit code is 0 if a file says something about memory, else 2.
     """
@@ -99,7 +101,7 @@ def _read(path: Path, output: Output) -> Found:
         if trace := trace_in(path):
             return trace
         with path.open("rb") as stream:
-            return read_log(stream, path.name)
+            return read_log(printed_by(stream) if path.suffix == ".ipynb" else stream, path.name)
     except (OSError, EOFError) as error:
         cause = getattr(error, "strerror", None) or error
         raise UsageError(f"Can't read {path}: {cause}; name a log, or - for stdin.", slug="cannot-read") from error

@@ -87,10 +87,14 @@ def _check(experiment: Experiment) -> None:
 
 
 def _bitwise(experiment: Experiment) -> Decision:
-    """Every tensor has the same bits; the generators have to be where they were too, if anything is drawn."""
+    """Every tensor has the same bits; the generators have to be where they were too, if anything is drawn.
+
+    What a loss adds up to is no tensor that trains: another order of its terms is told, and decides nothing.
+    """
     ends = [[run.steps[-1].random_state for run in each.ranks] for each in (experiment.original, experiment.changed)]
     if ends[0] == ends[1] or not (draws(experiment.original.ranks) or draws(experiment.changed.ranks)):
-        return Decision(verdict="bitwise", reasons=("every recorded tensor has the same bits",))
+        reasons = ("every recorded tensor has the same bits", *summary.losses_apart(experiment))
+        return Decision(verdict="bitwise", reasons=reasons)
     reason = "every recorded tensor has the same bits, but the next random numbers are others"
     return Decision(verdict="noise", reasons=(reason,), noise="later random numbers")
 

@@ -19,6 +19,15 @@ def loss(experiment: Experiment) -> LossDifference | None:
     return LossDifference(step=number + 1, original=finite(pairs[number][0]), changed=finite(pairs[number][1]))
 
 
+def losses_apart(experiment: Experiment) -> tuple[str, ...]:
+    """The sentence about losses of other bits, where every tensor has the same."""
+    furthest = loss(experiment)
+    if furthest is None or furthest.original == furthest.changed:
+        return ()
+    numbers = f"{furthest.original} and {furthest.changed} in step {furthest.step}"
+    return (f"the losses have not: {numbers}, of which nothing reached a gradient",)
+
+
 def noise_floor(experiment: Experiment) -> float:
     """The largest relative difference between the original and its repetition."""
     again = Runs(original=experiment.original, repeated=experiment.repeated, changed=experiment.repeated)
