@@ -172,6 +172,8 @@ def test_written_by_hand(search, size, num_failures):
     assert (ended.reason, ended.found) == ("steady", size)
     assert len(ended.tried) == num_failures
     assert ended.steps[-1].peak_allocated_bytes >= size * EXAMPLE_BYTES
+    assert not ended.steps[-1].may_be_trial
+    assert ended.steps[0].may_be_trial is (search is not halving)  # which has no trial that succeeds
 
 
 # Of libraries.

@@ -29,7 +29,8 @@ class StepPeak:
 
     `complete` is False for what came after the last optimizer step: a tail, or a run without any.
     `backward_began` lists the ticks at which a backward pass of this step started. `num_alloc_retries` counts how
-    often the card was full and the allocator gave its cached blocks back to go on.
+    often the card was full and the allocator gave its cached blocks back to go on. `may_be_trial` tells that it may
+    belong to a search for a batch size, written by hand.
     """
 
     step: int
@@ -40,6 +41,7 @@ class StepPeak:
     peak_reserved_bytes: int
     complete: bool = True
     num_alloc_retries: int = 0
+    may_be_trial: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,7 @@ from peaksight.virtual_gpu.timing.stopwatch import Stopwatch
 from peaksight.virtual_gpu.training.autograd_lines import AutogradLines
 from peaksight.virtual_gpu.training.stopping import StopRule
 from peaksight.virtual_gpu.training.training_loop import TrainingLoop
-from peaksight.virtual_gpu.training.trials import is_trial
+from peaksight.virtual_gpu.training.trials import is_trial, may_be_trial
 from peaksight.virtual_gpu.training.worst_batch import WorstBatches
 from peaksight.virtual_gpu.unreached import Lookout, is_last_round, rounds_left
 from peaksight.virtual_gpu.weights import saving
@@ -241,7 +241,8 @@ class VirtualGpu:
 
     def _end_step(self, step: int) -> tuple[int, int]:
         self.failures.step_ended()
-        peaks = [ledger.end_step(step) for ledger in self.devices.ledgers]
+        searches = may_be_trial()
+        peaks = [ledger.end_step(step, may_be_trial=searches) for ledger in self.devices.ledgers]
         self.witness.step_ends()
         self.stopwatch.end_step(step)
         if self._lookout is not None:

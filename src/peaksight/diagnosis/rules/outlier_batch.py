@@ -22,7 +22,8 @@ collate = partial(pad_sequence, batch_first=True)  # 31 samples of 200 tokens an
 ## Known misses
 Only steps that were simulated count, and these stop once two agree: `--worst-batch` makes every
 batch of the longest samples. Where steps are of all heights, or more than a fifth of them as high as the
-highest, as where samples are cut to a length that many reach, batches vary and none is an outlier.
+highest, as where samples are cut to a length that many reach, batches vary and none is an outlier. In a loop that
+skips batches which do not fit, the batches have to be a DataLoader's: else it may be a search for a batch size.
 """
 
 from collections import defaultdict
@@ -45,6 +46,8 @@ def examine(evidence: Evidence) -> Answer:
     """The steps of the largest inputs, beside the median of all others."""
     peaks = {step.step: step.peak_allocated_bytes for step in evidence.capture.steps if step.complete}
     sizes, arrived = _sizes(evidence), _inputs(evidence)[evidence.peak_step]
+    if _is_searched_for(evidence):
+        return Refuted("the step of the peak may be a trial of a search for a batch size")
     others = peaks.keys() - {evidence.peak_step}
     typical, typical_size = median(peaks[step] for step in others), median(sizes[step] for step in others)
     if _is_evaluation(evidence):
@@ -95,6 +98,16 @@ def _finding(
         basis=Basis.LIFETIME,
         at=main_line(arrived),
     )
+
+
+def _is_searched_for(evidence: Evidence) -> bool:
+    """Whether the step of the peak may be one of a search, which makes batches of sizes of its own.
+
+    A training that goes on after batches which do not fit looks alike, but all of it does, and asks for one size.
+    """
+    may_be_trial = {step.step: step.may_be_trial for step in evidence.capture.steps if step.complete}
+    sizes = {batch.batch_size for batch in evidence.capture.batches}
+    return may_be_trial[evidence.peak_step] and (not all(may_be_trial.values()) or len(sizes) != 1)
 
 
 def _is_evaluation(evidence: Evidence) -> bool:

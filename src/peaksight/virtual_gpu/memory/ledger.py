@@ -279,9 +279,9 @@ class Ledger:
         """Remember the tick at which a backward pass starts."""
         self._step.backward_began.append(self._tick)
 
-    def end_step(self, step: int) -> StepPeak:
+    def end_step(self, step: int, *, may_be_trial: bool = False) -> StepPeak:
         """Close `step` and begin the next; returns its peaks."""
-        self.steps.append(self._step.record(step, self._tick, complete=True))
+        self.steps.append(self._step.record(step, self._tick, complete=True, may_be_trial=may_be_trial))
         self._step = self._next_step()
         return self.steps[-1]
 

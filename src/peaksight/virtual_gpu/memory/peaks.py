@@ -48,7 +48,7 @@ class StepSoFar:
         """What came so far is not to be in the step's peaks: those are from the next allocation on."""
         self.allocated_bytes = self.reserved_bytes = self.num_alloc_retries = 0
 
-    def record(self, step: int, last_tick: int, *, complete: bool) -> StepPeak:
+    def record(self, step: int, last_tick: int, *, complete: bool, may_be_trial: bool = False) -> StepPeak:
         """The frozen record of `step`, which ends with `last_tick`."""
         return StepPeak(
             step=step,
@@ -59,4 +59,5 @@ class StepSoFar:
             peak_reserved_bytes=self.reserved_bytes,
             complete=complete,
             num_alloc_retries=self.num_alloc_retries,
+            may_be_trial=may_be_trial,
         )

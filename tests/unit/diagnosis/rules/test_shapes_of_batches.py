@@ -131,6 +131,30 @@ def test_where_nothing_arrives_the_loaders_tell():
     assert outlier_batch.RULE.look(Evidence(replace(capture, batches=batches)))[0].bytes == 12 * MIB
 
 
+def test_trials_of_a_search_are_no_batches():
+    """Near miss: sizes are tried, of which a smaller one is trained with."""
+    capture = _trials(_steps(inputs=(1, 1, 5, 1), peaks=(3, 3, 15, 3)), 3)
+
+    answer = outlier_batch.RULE.look(Evidence(capture))
+
+    assert answer.why == "the step of the peak may be a trial of a search for a batch size"
+
+
+def test_a_training_that_skips_what_does_not_fit_has_outliers():
+    """GIVEN every step looks like a trial, THEN it is a search where the loader was asked for other sizes."""
+    capture = _trials(_steps(inputs=(1, 1, 5), peaks=(3, 3, 15)), 3)
+    batches = tuple(_batch(10 * step, step, "int64[4, 9]") for step in (1, 2, 3))
+    of_sizes = tuple(replace(batch, batch_size=batch.step) for batch in batches)
+
+    assert outlier_batch.RULE.look(Evidence(replace(capture, batches=batches)))[0].bytes == 12 * MIB
+    assert outlier_batch.RULE.look(Evidence(replace(capture, batches=of_sizes))).outcome is Outcome.REFUTED
+
+
+def _trials(capture, last):
+    steps = tuple(replace(step, may_be_trial=step.step <= last) for step in capture.steps)
+    return replace(capture, steps=steps)
+
+
 def test_segments_that_fit_nothing_later_are_in_pieces():
     """Each block is larger than all before it: 272 MiB of segments, or 60 MiB of pages of 20 for the last of 48."""
     sizes = [(20 + 4 * place) * MIB for place in range(8)]
