@@ -28,7 +28,7 @@ BELOW["virtual_gpu"] = BELOW["live"] = BELOW["postmortem"] = BELOW["jax"] = BELO
 BELOW["attribution"] = FOUNDATION | {"gpus", "allocator"}
 BELOW["diagnosis"] = BELOW["attribution"] | {"attribution"}
 BELOW["planning"] = BELOW["diagnosis"] | {"diagnosis"}
-BELOW["verification"] = BELOW["planning"] | {"overlays"}
+BELOW["verification"] = BELOW["planning"] | {"overlays", "jax"}
 BELOW["pytest_plugin"] = {"limited_tests"}
 BELOW["limited_tests"] = FOUNDATION | {"library", "reporting", "pytest_plugin", "settings"}
 BELOW["library"] = FOUNDATION | {"live", "overlays", "reporting"}

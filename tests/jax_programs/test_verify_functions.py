@@ -70,16 +70,93 @@ def test_what_trains_otherwise(changed):
     seen = verify_functions(step(block), changed, STATE, BATCH)
 
     assert ("different", False) == (seen.verdict, seen.same)
+    assert seen.loss is not None
     assert "grads" in seen.worst.name or "params" in seen.worst.name
 
 
-def test_half_precision_is_not_rounding():
-    """Products in bfloat16 round thousands of times worse."""
+def test_half_precision_is_noise():
+    """Products in bfloat16 round thousands of times worse, and compute the same in float64."""
 
     def half(x, w):
         return jnp.tanh((x.astype(jnp.bfloat16) @ w.astype(jnp.bfloat16)).astype(jnp.float32))
 
-    assert "different" == verify_functions(step(block), step(half), STATE, BATCH).verdict
+    seen = verify_functions(step(block), step(half), STATE, BATCH)
+
+    assert ("noise", "coarser rounding", False) == (seen.verdict, seen.noise, seen.same)
+
+
+def test_a_leaf_that_is_not_trained():
+    """Found by its value after the update, and named."""
+
+    def frozen(state, x):
+        after, seen = step(block)(state, x)
+        return {**after, "params": [after["params"][0], state["params"][1]]}, seen
+
+    seen = verify_functions(step(block), frozen, STATE, BATCH)
+
+    assert "different" == seen.verdict
+    assert "leaves of the state that change (params.1.w) in step 1: 7 of 7 in the original, 6" in seen.reasons[-1]
+
+
+def dropping(key, rate=0.5, again=None):
+    """A step whose loss has a dropout between two products, drawn again by `again` in the backward pass if given."""
+
+    @jax.custom_vjp
+    def drop(x):
+        return drawn(key, x)
+
+    def drawn(key, x):
+        return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0)
+
+    drop.defvjp(lambda x: (drop(x), None), lambda _, grad: (drawn(key if again is None else again, grad),))
+
+    def one(params, x):
+        def loss(params):
+            return jnp.mean((drop(jnp.tanh(x @ params[0]["w"])) @ params[1]["w"] - 1) ** 2)
+
+        value, grads = jax.value_and_grad(loss)(params)
+        return jax.tree.map(lambda w, g: w - g, params, grads), {"loss": value, "grads": grads}
+
+    return one
+
+
+KEYS = [jax.random.key(seed) for seed in range(2)]
+
+
+def test_another_key_is_noise():
+    """With the same bits from every key both compute the same."""
+    seen = verify_functions(dropping(KEYS[0]), dropping(KEYS[1]), PARAMS, BATCH)
+
+    assert ("noise", "other random numbers", False) == (seen.verdict, seen.noise, seen.same)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [dropping(KEYS[0], rate=0.4), dropping(KEYS[0], again=KEYS[1])],
+    ids=["another rate", "another mask in the backward pass"],
+)
+def test_masks_that_are_no_noise(changed):
+    """More is dropped, or a gradient is that of no loss."""
+    seen = verify_functions(dropping(KEYS[0]), changed, PARAMS, BATCH)
+
+    assert "different" == seen.verdict
+    assert any("with the same random numbers" in reason for reason in seen.reasons)
+
+
+def test_the_key_of_the_next_step():
+    """The same arrays, and other random numbers later on."""
+    seen = verify_functions(lambda key: jax.random.split(key)[0], lambda key: jax.random.split(key)[1], KEYS[0])
+
+    assert ("noise", "later random numbers") == (seen.verdict, seen.noise)
+
+
+def test_the_smallest_error_that_is_caught():
+    """A bit where both are the same; what rounding explains where they are not, far below what was found."""
+    same = verify_functions(step(block), step(block), STATE, BATCH)
+    rounded = verify_functions(step(block), step(other_order), STATE, BATCH)
+
+    assert 0 < same.smallest_caught < 1e-7 < rounded.smallest_caught < 1e-4
+    assert all(each.smallest_caught for each in rounded.blocks)
 
 
 def test_functions_that_return_other_things():

@@ -1,19 +1,19 @@
 """Runs both scripts as often as it takes, and says whether they train the same model."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 
-from peaksight.records.certificate import Certificate, Invariant, Judged, TensorDifference, Verdict
+from peaksight.records.certificate import Certificate, Invariant, TensorDifference, Verdict
 from peaksight.verification import answers, outcome, summary
-from peaksight.verification.distances import differences
+from peaksight.verification.distances import TORCH, differences, first_gradients
 from peaksight.verification.experiment import Experiment
 from peaksight.verification.invariants import draws, invariants, mechanisms
 from peaksight.verification.judging import is_bitwise, judge
 from peaksight.verification.noise import mask_noise, rounding_noise
-from peaksight.verification.sensitivity import smallest_caught
+from peaksight.verification.sensitivity import caught_by, smallest_caught
 
 SCHEMA = "peaksight.certificate/1"
 
@@ -47,7 +47,7 @@ def certify(experiment: Experiment) -> Certificate:
         found = list(differences(runs))
         decision = _decide(experiment, found, missing)
     decision = _held_to(facts, decision)
-    caught = smallest_caught(runs, found, _is_caught(decision))
+    caught = smallest_caught(first_gradients(runs), found, caught_by(decision.verdict), TORCH)
     return Certificate(
         schema=SCHEMA,
         original=experiment.original_command.argv,
@@ -123,10 +123,3 @@ def _held_to(facts: Sequence[Invariant], decision: Decision) -> Decision:
     reasons = tuple(outcome.broken(each) for each in outcome.first_of_each(broken))
     own = decision.reasons if decision.verdict == "different" else ()
     return Decision(verdict="different", reasons=reasons + own)
-
-
-def _is_caught(decision: Decision) -> Callable[[Sequence[Judged]], bool]:
-    """What an injected error has to do: end the class that the runs have, or would have without it."""
-    if decision.verdict == "bitwise":
-        return lambda judged: not is_bitwise(each.tensor for each in judged)
-    return lambda judged: any(each.excess > 1 for each in judged)

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from peaksight.records.certificate import Kind, TensorDifference
 from peaksight.verification.matching import Match, match_names
+from peaksight.verification.measuring import Five, measured
 from peaksight.verification.runs import Recording, Tensors
 
 _KINDS: tuple[Kind, ...] = ("gradient", "parameter", "buffer", "state")
@@ -35,15 +36,52 @@ class Runs:
         return max(len(self.original.ranks), len(self.changed.ranks))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Five:
-    """One tensor in the runs."""
+class TorchArrays:
+    """The arithmetic of torch, as `Arrays` describes it."""
 
-    original: Tensor
-    repeated: Tensor
-    changed: Tensor
-    original_exact: Tensor | None = None
-    changed_exact: Tensor | None = None
+    def wide(self, array: Tensor) -> Tensor:
+        """In float64."""
+        return array.double()
+
+    def norm(self, array: Tensor) -> float:
+        """The Euclidean norm."""
+        return float(torch.linalg.vector_norm(array))
+
+    def num_elements(self, array: Tensor) -> int:
+        """How many numbers it has."""
+        return array.numel()
+
+    def middle(self, array: Tensor) -> float:
+        """The absolute value in the middle of those that are not zero; of two, the lower one."""
+        values = array[array != 0].abs()
+        return float(values.median()) if values.numel() else 0.0
+
+    def resolution(self, array: Tensor) -> float:
+        """The relative spacing."""
+        return torch.finfo(array.dtype).eps if array.is_floating_point() else 0.0
+
+    def is_finite(self, array: Tensor) -> bool:
+        """No NaN, no infinity."""
+        return bool(array.isfinite().all())
+
+    def is_bitwise(self, one: Tensor, other: Tensor) -> bool:
+        """The same bits."""
+        return is_bitwise(one, other)
+
+    def random(self, like: Tensor, seed: int) -> Tensor:
+        """Normal numbers."""
+        return torch.randn(like.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+    def scaled(self, array: Tensor, factor: float) -> Tensor:
+        """Times `factor`."""
+        return array * factor
+
+    def sum(self, array: Tensor, error: Tensor) -> Tensor:
+        """In the type of the first."""
+        return (array.double() + error).to(array.dtype)
+
+
+TORCH = TorchArrays()
 
 
 def differences(runs: Runs) -> Iterator[TensorDifference]:
@@ -51,10 +89,10 @@ def differences(runs: Runs) -> Iterator[TensorDifference]:
     for step in range(1, runs.num_steps + 1):
         for rank in range(runs.num_ranks):
             for kind, name, five in tensors_of(runs, rank, step):
-                yield difference(kind, name, step, rank, five)
+                yield measured(kind, name, step, rank, five, TORCH)
 
 
-def tensors_of(runs: Runs, rank: int, step: int) -> Iterator[tuple[Kind, str, Five]]:
+def tensors_of(runs: Runs, rank: int, step: int) -> Iterator[tuple[Kind, str, Five[Tensor]]]:
     """The tensors of one step that both have, named as in the original."""
     original, repeated, changed = (run.tensors(rank, step) for run in (runs.original, runs.repeated, runs.changed))
     exact = [run.tensors(rank, step) if run else None for run in (runs.original_exact, runs.changed_exact)]
@@ -79,32 +117,9 @@ def match_of(original: Tensors, changed: Tensors, kind: Kind) -> Match:
     return match_names(*shapes)
 
 
-def difference(kind: Kind, name: str, step: int, rank: int, five: Five) -> TensorDifference:
-    """How far the runs are apart in one tensor."""
-    original, changed = five.original.double(), five.changed.double()
-    one, other = five.original_exact, five.changed_exact
-    exact: dict[str, float] = {}
-    if one is not None and other is not None:
-        exact = {
-            "original_error": _norm(original - one),
-            "changed_error": _norm(changed - other),
-            "exact_difference": _norm(other - one),
-            "original_rounding": _rounding(original - one, original),
-            "changed_rounding": _rounding(changed - other, original),
-        }
-    return TensorDifference(
-        kind=kind,
-        name=name,
-        step=step,
-        rank=rank,
-        norm=_norm(original),
-        difference=_norm(changed - original),
-        repeated=_norm(five.repeated.double() - original),
-        resolution=_resolution(five.original),
-        bitwise=is_bitwise(five.original, five.changed),
-        finite=bool(changed.isfinite().all()),
-        **exact,
-    )
+def first_gradients(runs: Runs) -> dict[str, Five[Tensor]]:
+    """The gradients of the first step of rank 0."""
+    return {name: five for kind, name, five in tensors_of(runs, 0, 1) if kind == "gradient"}
 
 
 def is_bitwise(one: Tensor, other: Tensor) -> bool:
@@ -118,18 +133,3 @@ def is_bitwise(one: Tensor, other: Tensor) -> bool:
 def _find(tensors: Tensors | None, kind: Kind, name: str) -> Tensor | None:
     found = tensors[kind].get(name) if tensors else None
     return found.double() if found is not None else None
-
-
-def _norm(tensor: Tensor) -> float:
-    return float(torch.linalg.vector_norm(tensor))
-
-
-def _rounding(errors: Tensor, values: Tensor) -> float:
-    """The error in the middle of those that are not zero, in relation to the size of the values."""
-    errors = errors[errors != 0].abs()
-    size = _norm(values) / max(values.numel(), 1) ** 0.5
-    return float(errors.median()) / size if errors.numel() and size else 0.0
-
-
-def _resolution(tensor: Tensor) -> float:
-    return torch.finfo(tensor.dtype).eps if tensor.is_floating_point() else 0.0

@@ -1,25 +1,38 @@
 """The certificate of two JAX functions: both run for real, on the same numbers, and in float64 as the reference."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
-import numpy as np
-from jax.tree_util import keystr, tree_flatten_with_path, tree_leaves, tree_map, tree_structure
 
-from peaksight.records.certificate import Certificate, Judged, Kind, TensorDifference, Verdict
+from peaksight.jax.interpreter import RandomBits
+from peaksight.records.certificate import Certificate, Invariant, Judged, TensorDifference, Verdict
 from peaksight.verification import outcome
-from peaksight.verification.judging import is_bitwise, judge
+from peaksight.verification.jax_differences import (
+    JaxRuns,
+    differences,
+    first_gradients,
+    invariants,
+    loss,
+    missing,
+    reference,
+)
+from peaksight.verification.jax_runs import Function, concrete, draws, run_as_it_is, run_exactly
+from peaksight.verification.judging import is_bitwise, judge, still_different
+from peaksight.verification.numpy_arrays import NUMPY
+from peaksight.verification.sensitivity import caught_by, smallest_caught
 
 SCHEMA = "peaksight.certificate/1"
 NUM_STEPS = 2
-# An output that is no further from an argument of its place is that argument, updated.
-UPDATED = 0.5
 
-Array = np.ndarray[Any, Any]
-Outputs = dict[str, Array]
-Function = Callable[..., Any]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Decision:
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    noise: str = ""
 
 
 def verify_functions(original: Function, changed: Function, *args: Any, steps: int = NUM_STEPS) -> Certificate:
@@ -30,207 +43,98 @@ def verify_functions(original: Function, changed: Function, *args: Any, steps: i
     handed back as that, for `steps` steps in all: a training state.
     """
     started = time.perf_counter()
-    args = tuple(_concrete(args))
-    runs = [_run(fn, args, steps) for fn in (original, original, changed)]
-    missing = _missing(runs[0][0], runs[2][0])
-    exact: list[list[Outputs]] | None = None
-    found = list(_differences(runs, None, args))
-    if missing or not is_bitwise(found):
-        exact = [_run(fn, args, steps, exact=True) for fn in (original, changed)]
-        found = list(_differences(runs, exact, args))
-    judged = judge(found)
-    verdict, reasons = _decide(judged, missing)
+    args = concrete(args)
+    first, again, other = (run_as_it_is(fn, args, steps) for fn in (original, original, changed))
+    runs = JaxRuns(original=first, repeated=again, changed=other)
+    only_one = missing(first[0], other[0])
+    if only_one or not is_bitwise(list(differences(runs, args))):
+        exact_runs = run_exactly(original, args, steps), run_exactly(changed, args, steps)
+        runs = JaxRuns(original=first, repeated=again, changed=other, exact=exact_runs)
+    found = list(differences(runs, args))
+    facts = tuple(invariants(runs))
+    decision = _told_with(facts, _decide(runs, found, only_one, (original, changed), args))
+    caught = smallest_caught(first_gradients(runs, args), found, caught_by(decision.verdict), NUMPY)
     return Certificate(
         schema=SCHEMA,
         original=(_name(original),),
         changed=(_name(changed),),
-        verdict=verdict,
-        same=verdict in ("bitwise", "rounding"),
-        noise="",
-        reasons=reasons,
+        verdict=decision.verdict,
+        same=decision.verdict in ("bitwise", "rounding"),
+        noise=decision.noise,
+        reasons=decision.reasons,
         notes=(),
-        worst=outcome.worst(judged),
-        loss=None,
-        blocks=outcome.blocks(found, {}),
-        smallest_caught=None,
+        worst=outcome.worst(judge(found)),
+        loss=loss(runs),
+        blocks=outcome.blocks(found, caught),
+        smallest_caught=outcome.largest(caught),
         noise_floor=max((each.repeated / each.norm for each in found if each.norm), default=0.0),
-        invariants=(),
+        invariants=facts,
         mechanisms=(),
-        steps=min(len(run) for run in runs),
+        steps=runs.num_steps,
         ranks=1,
         weights="the same arguments",
         batches="the same arguments in every step",
-        reference=_reference(found) if exact else "not needed: every bit is the same",
+        reference=reference(found) if runs.exact else "not needed: every bit is the same",
         device=jax.devices()[0].platform,
         torch=f"jax {jax.__version__}",
         seconds=round(time.perf_counter() - started, 1),
     )
 
 
-def _decide(judged: Sequence[Judged], missing: Sequence[str]) -> tuple[Verdict, tuple[str, ...]]:
-    if missing:
-        return "different", tuple(missing)
+def _decide(
+    runs: JaxRuns,
+    found: Sequence[TensorDifference],
+    only_one: Sequence[str],
+    functions: tuple[Function, Function],
+    args: tuple[Any, ...],
+) -> _Decision:
+    """As the certificate of scripts: some bits differ by rounding, by chance, or more."""
+    if only_one:
+        return _Decision(verdict="different", reasons=tuple(only_one))
+    judged = judge(found)
     if all(each.tensor.bitwise for each in judged):
-        return "bitwise", ("every returned array has the same bits",)
+        return _bitwise(runs)
     excess = max(each.excess for each in judged)
     if excess <= 1:
-        return "rounding", (f"no array differs by more than the original's own rounding: at most {excess:.1g} of it",)
-    return "different", (outcome.beyond(judged),)
+        reason = f"no array differs by more than the original's own rounding: at most {excess:.1g} of it"
+        return _Decision(verdict="rounding", reasons=(reason,))
+    if all(each.exact_excess <= 1 for each in judged):
+        return _Decision(verdict="noise", noise="coarser rounding", reasons=outcome.rounded_more_coarsely(judged))
+    return _by_bits(found, judged, functions, args)
 
 
-def _run(fn: Function, args: tuple[Any, ...], steps: int, *, exact: bool = False) -> list[Outputs]:
-    """What `fn` returns in each step; with `exact` everything is in float64 that `fn` does not cast itself."""
-    with jax.enable_x64(exact):
-        if exact:
-            args = tree_map(_widened, args)
-        jitted, found = jax.jit(fn), []
-        for _ in range(steps):
-            returned = jitted(*args)
-            found.append(_named(returned))
-            state = _next_state(returned, args[0]) if args else None
-            if state is None:
-                break
-            args = (state, *args[1:])
-    return found
+def _bitwise(runs: JaxRuns) -> _Decision:
+    if all(one.keys == other.keys for one, other in zip(runs.original, runs.changed, strict=False)):
+        return _Decision(verdict="bitwise", reasons=("every returned array has the same bits",))
+    reason = "every returned array has the same bits, but the next random numbers are others"
+    return _Decision(verdict="noise", reasons=(reason,), noise="later random numbers")
 
 
-def _next_state(returned: Any, state: Any) -> Any:
-    """The part of `returned` that is the next `state`, None where none is."""
-    first = returned[0] if isinstance(returned, tuple) and returned else None
-    return next((each for each in (returned, first) if each is not None and _is_like(each, state)), None)
+def _by_bits(
+    found: Sequence[TensorDifference],
+    judged: Sequence[Judged],
+    functions: tuple[Function, Function],
+    args: tuple[Any, ...],
+) -> _Decision:
+    """Whether it is the random numbers alone: with the same bits from every key both compute the same."""
+    beyond = outcome.beyond(judged)
+    if not all(draws(fn, args) for fn in functions):
+        return _Decision(verdict="different", reasons=(beyond,))
+    one, other = (run_exactly(fn, args, 1, RandomBits()) for fn in functions)
+    name = still_different(differences(JaxRuns(original=one, repeated=one, changed=other), args), found)
+    if name is not None:
+        reason = f"with the same random numbers, {name} still differs"
+        return _Decision(verdict="different", reasons=(beyond, reason))
+    reason = "in float64, with the same bits from every random key, both compute the same"
+    return _Decision(verdict="noise", noise="other random numbers", reasons=(reason,))
 
 
-def _is_like(one: Any, other: Any) -> bool:
-    if tree_structure(one) != tree_structure(other):
-        return False
-    pairs = zip(tree_leaves(one), tree_leaves(other), strict=True)
-    return bool(tree_leaves(one)) and all(np.shape(a) == np.shape(b) for a, b in pairs)
-
-
-def _named(returned: Any) -> Outputs:
-    leaves, _ = tree_flatten_with_path(returned)
-    return {keystr(path, simple=True, separator=".") or "result": _array(leaf) for path, leaf in leaves}
-
-
-def _array(leaf: Any) -> Array:
-    is_key = hasattr(leaf, "dtype") and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-    return np.asarray(jax.random.key_data(leaf) if is_key else leaf)
-
-
-def _widened(leaf: Any) -> Any:
-    if hasattr(leaf, "dtype") and jax.dtypes.issubdtype(leaf.dtype, np.floating):
-        return np.asarray(leaf).astype(np.float64)
-    return leaf
-
-
-def _concrete(args: tuple[Any, ...]) -> Any:
-    """`args` with numbers in place of shapes."""
-    draw = np.random.default_rng(0)
-
-    def filled(leaf: Any) -> Any:
-        if not isinstance(leaf, jax.ShapeDtypeStruct):
-            return leaf
-        if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-            return jax.random.split(jax.random.key(0), leaf.shape) if leaf.shape else jax.random.key(0)
-        if jax.dtypes.issubdtype(leaf.dtype, np.floating):
-            return draw.uniform(0, 0.1, leaf.shape).astype(leaf.dtype)
-        return draw.integers(0, 2, leaf.shape).astype(leaf.dtype)
-
-    return tree_map(filled, args)
-
-
-def _missing(original: Mapping[str, Array], changed: Mapping[str, Array]) -> list[str]:
-    """Sentences about what only one returns, or in another shape or type."""
-    sentences = [f"only the original returns {name}" for name in original if name not in changed]
-    sentences += [f"only the changed function returns {name}" for name in changed if name not in original]
-    for name, array in original.items():
-        other = changed.get(name, array)
-        if (other.shape, other.dtype) != (array.shape, array.dtype):
-            kinds = [f"{each.dtype}[{', '.join(map(str, each.shape))}]" for each in (array, other)]
-            sentences.append(f"{name} is {kinds[0]} in the original, {kinds[1]} in the changed function")
-    return sentences
-
-
-def _differences(
-    runs: Sequence[list[Outputs]], exact: Sequence[list[Outputs]] | None, args: tuple[Any, ...]
-) -> Iterator[TensorDifference]:
-    original, repeated, changed = runs
-    kinds = _kinds(original[0], args)
-    for step, (one, again, other) in enumerate(zip(original, repeated, changed, strict=False)):
-        for name, array in one.items():
-            if name in other and other[name].shape == array.shape:
-                pair = [run[step][name].astype(np.float64) for run in exact] if exact else None
-                yield _difference(kinds[name], name, step + 1, (array, again[name], other[name]), pair)
-
-
-def _kinds(outputs: Outputs, args: tuple[Any, ...]) -> dict[str, Kind]:
-    """What each output is: an argument that was updated is a parameter, all else is judged as a gradient."""
-    arguments = [_array(leaf).astype(np.float64) for leaf in tree_leaves(args) if _is_number(leaf)]
-    return {name: "parameter" if _is_update(array, arguments) else "gradient" for name, array in outputs.items()}
-
-
-def _is_number(leaf: Any) -> bool:
-    return hasattr(leaf, "dtype") and jax.dtypes.issubdtype(leaf.dtype, np.number)
-
-
-def _is_update(array: Array, arguments: Sequence[Array]) -> bool:
-    values = array.astype(np.float64)
-    same = (each for each in arguments if each.shape == array.shape)
-    return any(np.linalg.norm(values - each) <= UPDATED * np.linalg.norm(each) for each in same)
-
-
-def _difference(
-    kind: Kind, name: str, step: int, three: tuple[Array, Array, Array], exact: Sequence[Array] | None
-) -> TensorDifference:
-    original, repeated, changed = (each.astype(np.float64) for each in three)
-    known: dict[str, float] = {}
-    if exact:
-        one, other = exact
-        known = {
-            "original_error": _norm(original - one),
-            "changed_error": _norm(changed - other),
-            "exact_difference": _norm(other - one),
-            "original_rounding": _rounding(original - one, original),
-            "changed_rounding": _rounding(changed - other, original),
-        }
-    return TensorDifference(
-        kind=kind,
-        name=name,
-        step=step,
-        rank=0,
-        norm=_norm(original),
-        difference=_norm(changed - original),
-        repeated=_norm(repeated - original),
-        resolution=_resolution(three[0]),
-        bitwise=three[0].dtype == three[2].dtype and three[0].tobytes() == three[2].tobytes(),
-        finite=bool(np.isfinite(changed).all()),
-        **known,
-    )
-
-
-def _norm(array: Array) -> float:
-    return float(np.linalg.norm(array.ravel()))
-
-
-def _rounding(errors: Array, values: Array) -> float:
-    """The error in the middle of those that are not zero, in relation to the size of the values."""
-    errors = np.abs(errors[errors != 0])
-    size = _norm(values) / max(values.size, 1) ** 0.5
-    return float(np.median(errors)) / size if errors.size and size else 0.0
-
-
-def _resolution(array: Array) -> float:
-    is_float = jax.dtypes.issubdtype(array.dtype, np.floating)
-    return float(jax.numpy.finfo(array.dtype).eps) if is_float else 0.0
-
-
-def _reference(found: Sequence[TensorDifference]) -> str:
-    errors = [each.original_error / each.norm for each in found if each.original_error is not None and each.norm]
-    exact = [each.exact_difference / each.norm for each in found if each.exact_difference is not None and each.norm]
-    return (
-        f"the original is up to {max(errors, default=0.0):.1e} from its float64 run; "
-        f"the float64 runs are up to {max(exact, default=0.0):.1e} apart"
-    )
+def _told_with(facts: Sequence[Invariant], decision: _Decision) -> _Decision:
+    """What is updated in one of the two only, among the reasons for what is different anyway."""
+    broken = [outcome.broken(each) for each in facts if not each.same]
+    if not broken or decision.verdict != "different":
+        return decision
+    return replace(decision, reasons=(*decision.reasons, broken[0]))
 
 
 def _name(fn: Function) -> str:

@@ -7,6 +7,7 @@ no part in that, except that it can only make it stricter: neither run may round
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from math import inf, isnan
 from statistics import median
 from typing import Any
@@ -34,6 +35,33 @@ def judge(differences: Differences) -> list[Judged]:
 def is_bitwise(differences: Iterable[TensorDifference]) -> bool:
     """Whether all have the same bits."""
     return all(each.bitwise for each in differences)
+
+
+def still_different(found: Iterable[TensorDifference], known: Differences) -> str | None:
+    """The tensor that is furthest off of runs in float64, held to the relative rounding in `known`; None for none.
+
+    `found` has the differences between the two, of the tensors that `known` has with their rounding.
+    """
+    rounding = {_key(each): each for each in known}
+    judged = judge([_held_to(each, rounding[_key(each)]) for each in found if _key(each) in rounding])
+    worst = max(judged, key=lambda each: each.exact_excess, default=None)
+    return worst.tensor.name if worst is not None and worst.exact_excess > 1 else None
+
+
+def _held_to(each: TensorDifference, known: TensorDifference) -> TensorDifference:
+    scale = each.norm / known.norm if known.norm else 1.0
+    return replace(
+        each,
+        resolution=known.resolution,
+        exact_difference=each.difference,
+        original_error=(known.original_error or 0.0) * scale,
+        original_rounding=known.original_rounding,
+        changed_rounding=known.changed_rounding,
+    )
+
+
+def _key(each: TensorDifference) -> tuple[str, str, int, int]:
+    return each.kind, each.name, each.step, each.rank
 
 
 def _judge(each: TensorDifference, typical: float, original: float, changed: float) -> Judged:

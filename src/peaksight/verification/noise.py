@@ -1,14 +1,15 @@
 """Whether runs that differ differ by chance alone: other random masks, or a coarser rounding, of the same objective."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from peaksight.records.certificate import Judged, TensorDifference
 from peaksight.records.training import Masks
+from peaksight.verification import outcome
 from peaksight.verification.distances import Runs, differences
 from peaksight.verification.experiment import SLOPE_NUDGE, Experiment
 from peaksight.verification.invariants import dropout_of, losses_of
-from peaksight.verification.judging import MARGIN, judge
+from peaksight.verification.judging import MARGIN, still_different
 
 # The relative accuracy of a central difference whose step is of the order of the cube root of float64's spacing.
 _SLOPE_ACCURACY = 6e-6
@@ -26,15 +27,7 @@ def rounding_noise(experiment: Experiment, judged: Sequence[Judged]) -> Noise:
     """Both compute the same in float64, and one of them rounds more coarsely."""
     casts = {step.autocast for run in experiment.changed.ranks for step in run.steps} - {""}
     name = f"rounding of {', '.join(sorted(casts))} autocast" if casts else "coarser rounding"
-    worst = max(judged, key=lambda each: each.rounding_excess)
-    return Noise(
-        found=name,
-        reasons=(
-            "in float64 both compute the same",
-            f"the {worst.tensor.kind} of {worst.tensor.name} is rounded more coarsely by one of them, by "
-            f"{worst.rounding_excess:.0f} times what other kernels and orders of a sum come to",
-        ),
-    )
+    return Noise(found=name, reasons=outcome.rounded_more_coarsely(judged))
 
 
 def mask_noise(experiment: Experiment, known: Sequence[TensorDifference]) -> Noise:
@@ -94,28 +87,7 @@ def slope_error(experiment: Experiment, *, changed: bool) -> float | None:
 def _still_different(experiment: Experiment, known: Sequence[TensorDifference], masks: Masks) -> str | None:
     """The tensor that is furthest off with `masks`, held to the relative rounding with their own; None for none."""
     original, changed = experiment.masked(masks)
-    rounding = {(each.kind, each.name, each.step, each.rank): each for each in known}
-    judged = judge(
-        [
-            _held_to(each, rounding[key])
-            for each in differences(Runs(original=original, repeated=original, changed=changed))
-            if (key := (each.kind, each.name, each.step, each.rank)) in rounding
-        ]
-    )
-    worst = max(judged, key=lambda each: each.exact_excess)
-    return worst.tensor.name if worst.exact_excess > 1 else None
-
-
-def _held_to(each: TensorDifference, known: TensorDifference) -> TensorDifference:
-    scale = each.norm / known.norm if known.norm else 1.0
-    return replace(
-        each,
-        resolution=known.resolution,
-        exact_difference=each.difference,
-        original_error=(known.original_error or 0.0) * scale,
-        original_rounding=known.original_rounding,
-        changed_rounding=known.changed_rounding,
-    )
+    return still_different(differences(Runs(original=original, repeated=original, changed=changed)), known)
 
 
 def _words(rates: Mapping[float, int]) -> str:

@@ -77,3 +77,13 @@ def broken(invariant: Invariant) -> str:
 def first_of_each(facts: Iterable[Invariant]) -> list[Invariant]:
     """The first one of each name."""
     return list({each.name: each for each in reversed(list(facts))}.values())[::-1]
+
+
+def rounded_more_coarsely(judged: Sequence[Judged]) -> tuple[str, ...]:
+    """Of runs that differ in their rounding alone: why it is more than another order of the same."""
+    worst = max(judged, key=lambda each: each.rounding_excess)
+    return (
+        "in float64 both compute the same",
+        f"the {worst.tensor.kind} of {worst.tensor.name} is rounded more coarsely by one of them, by "
+        f"{worst.rounding_excess:.0f} times what other kernels and orders of a sum come to",
+    )
