@@ -6,23 +6,21 @@ Nothing of peaksight is needed. Each variant runs twice, in a process of its own
 
 import argparse
 import json
-import os
-import subprocess
 import sys
-import tempfile
 from datetime import date
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.systems.cases import PREDICTED, Case, all_cases
+from benchmarks.systems.probes import answer_of
 
 ONE_RANK = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1"}
 PORT = "29611"
 PROBE = """
 import json, runpy, sys, traceback
 from pathlib import Path
-limit, out, script, *sys.argv[1:] = sys.argv[1:]
+out, limit, script, *sys.argv[1:] = sys.argv[1:]
 sys.argv[0] = script
 sys.path[0] = str(Path(script).parent)
 import torch
@@ -80,17 +78,8 @@ def measure(case: Case, run: str, predicted: dict, timeout: float) -> dict:
 
 def child(script: Path, argv: list[str], limit_bytes: int, timeout: float) -> dict:
     """The peaks of one process, and where it ran out of memory; or the error that it ended with."""
-    with tempfile.TemporaryDirectory() as directory:
-        out = Path(directory, "peaks.json")
-        command = [sys.executable, "-c", PROBE, str(limit_bytes), str(out), str(script), *argv]
-        environment = {**os.environ, **ONE_RANK, "MASTER_PORT": PORT, "HF_HUB_OFFLINE": "1"}
-        try:
-            done = subprocess.run(command, cwd=directory, env=environment, capture_output=True, timeout=timeout)
-        except subprocess.TimeoutExpired:
-            return {"error": f"more than {timeout:.0f} s"}
-        if done.returncode or not out.exists():
-            return {"error": done.stderr.decode(errors="replace")[-500:]}
-        return json.loads(out.read_text())
+    settings = {**ONE_RANK, "MASTER_PORT": PORT, "HF_HUB_OFFLINE": "1"}
+    return answer_of(PROBE, [str(limit_bytes), str(script), *argv], settings, timeout)
 
 
 if __name__ == "__main__":

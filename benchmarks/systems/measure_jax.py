@@ -5,12 +5,14 @@ that was in use is that of arrays and programs, and some a second time, with the
 """
 
 import json
-import os
 import subprocess
 import sys
-import tempfile
 from datetime import date
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from benchmarks.systems.probes import answer_of
 
 HERE = Path(__file__).parent
 SCRIPT = HERE.parents[1] / "examples" / "systems" / "pi0_dex" / "train.py"
@@ -54,33 +56,23 @@ def main(file: Path) -> None:
     predicted = json.loads(PREDICTED.read_text())
     found: dict = {"measured_on": str(date.today())}
     for name, each in predicted.items():
-        found[name] = {"peak": child(each["words"], {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"})}
+        found[name] = {"peak": run(each["words"], {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"})}
         if each.get("limited"):
             fraction = each["limited"]["usable_bytes"] / total_bytes()
-            found[name]["limited"] = child(each["words"], {"XLA_PYTHON_CLIENT_MEM_FRACTION": f"{fraction:.5f}"})
+            found[name]["limited"] = run(each["words"], {"XLA_PYTHON_CLIENT_MEM_FRACTION": f"{fraction:.5f}"})
         file.write_text(json.dumps(found, indent=1) + "\n")
         print(name, found[name], flush=True)
+
+
+def run(words: list[str], settings: dict[str, str]) -> dict:
+    """What one process reached, or the error that it ended with."""
+    return answer_of(PROBE, [str(SCRIPT), *words], settings, SECONDS)
 
 
 def total_bytes() -> int:
     """The memory of the card."""
     command = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
     return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[0]) << 20
-
-
-def child(words: list[str], settings: dict[str, str]) -> dict:
-    """What one process reached, or the error that it ended with."""
-    with tempfile.TemporaryDirectory() as directory:
-        out = Path(directory, "peaks.json")
-        command = [sys.executable, "-c", PROBE, str(out), str(SCRIPT), *words]
-        environment = {**os.environ, **settings}
-        try:
-            done = subprocess.run(command, env=environment, capture_output=True, timeout=SECONDS)
-        except subprocess.TimeoutExpired:
-            return {"error": f"more than {SECONDS} s"}
-        if not out.exists():
-            return {"error": done.stderr.decode(errors="replace")[-600:]}
-        return json.loads(out.read_text())
 
 
 if __name__ == "__main__":
