@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 import torch._guards as guards
+import torch._library.custom_ops as custom_ops
 import torch._subclasses as subclasses
 import torch._subclasses.fake_tensor as fake_tensor
 import torch._utils as rebuilding
@@ -78,6 +79,7 @@ __all__ = [
     "next_sequence_nr",
     "no_dispatch",
     "optimizer_module",
+    "python_kernel",
     "rebuilding",
     "renumber",
     "sdp_priority",
@@ -119,6 +121,7 @@ PROBES: tuple[tuple[object, str], ...] = (
     (torch._C, "_get_sdp_priority_order"),
     (torch._C, "_set_sdp_priority_order"),
     (torch._C, "_conv_determine_backend_memory_format"),
+    (custom_ops, "OPDEFS"),
     (torch._C, "_dispatch_get_registrations_for_dispatch_key"),
     (guards, "active_fake_mode"),
     (guards, "detect_fake_mode"),
@@ -310,6 +313,15 @@ def _kernels(namespace: str, key: DispatchKey) -> dict[torch._ops.OpOverload, Ca
     of_library = [name.removeprefix(f"{namespace}::") for name in names if name.startswith(f"{namespace}::")]
     ops = [attrgetter(name if "." in name else f"{name}.default")(getattr(torch.ops, namespace)) for name in of_library]
     return {op: functools.partial(op._op_dk, key) for op in ops}
+
+
+def python_kernel(op: torch._ops.OpOverload) -> Callable[..., Any] | None:
+    """What a function under `torch.library.custom_op` runs on the card; None for other operators."""
+    if op.name() not in custom_ops.OPDEFS:
+        return None
+    keys = DispatchKey.CUDA, DispatchKey.CompositeExplicitAutograd
+    registered = (key for key in keys if torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key))
+    return next((functools.partial(op._op_dk, key) for key in registered), None)
 
 
 def swap(first: torch.Tensor, second: torch.Tensor) -> None:

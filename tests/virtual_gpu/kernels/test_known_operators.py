@@ -82,17 +82,6 @@ def test_operator_without_a_fake_kernel(virtual_gpu):
         library._destroy()
 
 
-def test_function_without_a_fake_kernel(virtual_gpu):
-    """So is one under `torch.library.custom_op`."""
-
-    @torch.library.custom_op("peaksight_test::plain", mutates_args=())
-    def plain(x: torch.Tensor) -> torch.Tensor:
-        return x.clone()
-
-    with pytest.raises(UnsupportedError, match=r"peaksight_test::plain.*: it has no fake kernel"):
-        plain(torch.ones(4, device="cuda"))
-
-
 @pytest.mark.filterwarnings("ignore:Sparse")
 def test_a_layout_without_a_model(virtual_gpu):
     """It is named as such, whatever the operator."""
@@ -100,3 +89,9 @@ def test_a_layout_without_a_model(virtual_gpu):
         torch.eye(4).to_sparse_csr().cuda()
 
     assert "tensor-layout" == refused.value.slug
+
+
+def test_ragged_tensors(virtual_gpu):
+    """So are nested tensors of layout jagged."""
+    with pytest.raises(UnsupportedError, match=r"a tensor of layout torch\.jagged"):
+        torch.nested.nested_tensor([torch.ones(3, 4), torch.ones(5, 4)], device="cuda", layout=torch.jagged)

@@ -9,6 +9,7 @@ from peaksight.virtual_gpu.approximations import Approximations
 from peaksight.virtual_gpu.memory.devices import Devices
 from peaksight.virtual_gpu.source_lines import SourceLines
 from peaksight.virtual_gpu.tensors.devices import PRIM_DEVICE, cpp_device
+from peaksight.virtual_gpu.tensors.results import refuse_ragged
 from peaksight.virtual_gpu.torch_private import (
     FakeTensor,
     default_device,
@@ -31,6 +32,7 @@ def install(patches: Patches, devices: Devices, approximations: Approximations, 
     _follow_streams(patches, devices, approximations, lines)
     _keep_buffers_on_host(patches)
     patches.set(FakeTensor, "__format__", _format)
+    patches.set(FakeTensor, "get_nested_int", refuse_ragged)
     patches.callback(torch.set_default_device, default_device())
     # Libraries ask `isinstance(x, torch._subclasses.FakeTensor)` to find out that they are being traced, and skip
     # what depends on values; the card does not skip it.

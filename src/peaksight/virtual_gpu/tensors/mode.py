@@ -10,6 +10,7 @@ from torch import nn
 from torch.utils._pytree import tree_map
 
 from peaksight.errors import UnsupportedError
+from peaksight.virtual_gpu.kernels.custom_functions import function_of
 from peaksight.virtual_gpu.memory.at_the_limit import let_go
 from peaksight.virtual_gpu.tensors import distinct_values, even_shares, true_counts, values
 from peaksight.virtual_gpu.tensors.cache_key import cache_key
@@ -166,7 +167,9 @@ class VirtualGpuMode(FakeTensorMode):
             return self._sparse_rules[func]
         if func in self._rules:
             return self._rules[func]
-        return composite(func) if _is_composite(func) and func.name() not in self._shapes else None
+        if _is_composite(func):
+            return composite(func) if func.name() not in self._shapes else None
+        return function_of(func)
 
     def _cache_key(self, state: Any, func: Any, args: Any, kwargs: Any) -> Any:
         return cache_key(func, args, kwargs)

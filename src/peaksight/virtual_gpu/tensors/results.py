@@ -55,6 +55,11 @@ def unknown_layout(args: Any, kwargs: dict[str, Any]) -> UnsupportedError | None
     return _of_unknown_layout(unknown[0]) if unknown else None
 
 
+def refuse_ragged(tensor: FakeTensor, **_: Any) -> int:
+    """`FakeTensor.get_nested_int`: `tensor` has the offsets of a nested tensor of layout jagged."""
+    raise _of_unknown_layout(torch.jagged)
+
+
 def _of_unknown_layout(layout: torch.layout) -> UnsupportedError:
     return UnsupportedError(
         f"Can't simulate a tensor of layout {layout}: only strided and sparse_coo are known. "
