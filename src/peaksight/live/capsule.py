@@ -2,18 +2,16 @@
 
 import itertools
 import os
-import sys
 import time
 import traceback
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from peaksight.live import running, surroundings
-from peaksight.live.allocator_lines import holders_of, lines_of
-from peaksight.live.capsule_file import CapsuleFile, TooLarge, append_line
+from peaksight.live.capsule_file import CapsuleFile, append_line
+from peaksight.live.capsule_snapshot import put_snapshot
 from peaksight.live.card import card_of, versions
 from peaksight.live.disguises import sign_of, signing
 from peaksight.live.history import History, keep_history
@@ -24,7 +22,6 @@ from peaksight.overlays.late_imports import change_modules
 from peaksight.overlays.patches import Patches
 from peaksight.records.capsule import (
     SUFFIX,
-    CapsuleCard,
     CapsuleEnding,
     CapsuleFailure,
     CapsuleRun,
@@ -175,7 +172,7 @@ class OomCapsule:
             file.write("run", self._run())
             file.write("failure", failure)
             file.write("steps", {"steps": list(self._steps)})
-            file.finish(left_out=_put_snapshot(file, failure.card))
+            file.finish(left_out=put_snapshot(file, failure.card))
         except BaseException:
             file.abandon()
             raise
@@ -214,30 +211,6 @@ class OomCapsule:
                 self._has_said = True
                 cause = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
                 self._say(f"{self.name} is missing or not whole: {cause}; the script goes on")
-
-
-def _put_snapshot(file: CapsuleFile, card: CapsuleCard) -> bool:
-    """Whether some of it was left out."""
-    try:
-        names = running.names_of_tensors()
-        snapshot = _snapshot()
-        paths = {name.address: name.module for name in names}
-        file.write("holders", {"holders": holders_of(snapshot, card.device, paths)})
-        file.write("names", {"names": names})
-        for kind, content in lines_of(snapshot):
-            file.write(kind, content)
-    except TooLarge:
-        return True
-    return False
-
-
-def _snapshot() -> dict[str, Any]:
-    """Of a script without torch there is none."""
-    if "torch" not in sys.modules:
-        return {}
-    from peaksight.live.torch_private import memory_snapshot
-
-    return memory_snapshot() or {}
 
 
 def _new_path(directory: Path, process: WatchedProcess) -> Path:

@@ -31,15 +31,11 @@ from peaksight.records.facts import (
     BatchFact,
     CallFact,
     CheckpointFact,
-    CheckpointFlagFact,
     CollectiveFact,
-    FreezeFact,
     Hold,
     LabelFact,
     ModuleFact,
     OptimizerFact,
-    SettingFact,
-    StatementFact,
     TermFact,
     WeightsFact,
 )
@@ -78,6 +74,7 @@ from peaksight.records.report import (
     StepReport,
 )
 from peaksight.records.script import ScriptCommand
+from peaksight.records.script_facts import CheckpointFlagFact, FreezeFact, SettingFact, StatementFact
 
 __all__ = [
     "WITHOUT_ANSWER",

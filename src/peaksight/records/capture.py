@@ -8,19 +8,16 @@ from peaksight.records.facts import (
     BatchFact,
     CallFact,
     CheckpointFact,
-    CheckpointFlagFact,
     CollectiveFact,
-    FreezeFact,
     Hold,
     LabelFact,
     ModuleFact,
     OptimizerFact,
-    SettingFact,
-    StatementFact,
     TermFact,
     WeightsFact,
 )
 from peaksight.records.jax_program import JaxProgram, ProgramCall
+from peaksight.records.script_facts import CheckpointFlagFact, FreezeFact, SettingFact, StatementFact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

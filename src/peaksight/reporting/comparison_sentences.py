@@ -12,7 +12,8 @@ from peaksight.records import (
     Phase,
     PhaseDifference,
 )
-from peaksight.reporting.sentences import a_card, card_name, fit_words, moment
+from peaksight.reporting.cards import a_card, card_name, fit_words
+from peaksight.reporting.sentences import moment
 from peaksight.units import format_bytes, format_difference
 
 NUM_COMMIT_LETTERS = 8

@@ -3,16 +3,14 @@
 from peaksight.records import (
     WITHOUT_ANSWER,
     Approximation,
-    DeviceReport,
-    Gpu,
     OutOfMemory,
     Peak,
     Phase,
-    RankDifference,
     Report,
     Retries,
     StepPeak,
 )
+from peaksight.reporting.cards import in_words, on_card
 from peaksight.reporting.rows import by_category
 from peaksight.units import format_bytes
 
@@ -48,7 +46,7 @@ def verdict(report: Report) -> str:
         return _failing(report, report.oom)
     if report.peak.allocated_bytes == 0:
         return "Nothing to predict: the script allocated no GPU memory."
-    return f"{_answer(report)} {_cards(report)}: {_need(report)}{_outcome(report)}."
+    return f"{_answer(report)} {in_words(report)}: {_need(report)}{_outcome(report)}."
 
 
 def _failing(report: Report, oom: OutOfMemory) -> str:
@@ -75,59 +73,6 @@ def _need(report: Report) -> str:
         f"predicted peak{so_far} {format_bytes(peak.allocated_bytes)} allocated / "
         f"{format_bytes(peak.reserved_bytes)} reserved{on_card(report)}, {format_bytes(report.gpu.usable_bytes)} usable"
     )
-
-
-def _cards(report: Report) -> str:
-    """`a Tesla T4`, `2 Tesla T4`."""
-    num_cards = max(len(report.devices), report.world_size)
-    return f"{num_cards if num_cards > 1 else _article(report.gpu.name)} {report.gpu.name}"
-
-
-def on_card(report: Report) -> str:
-    """The card that the report is about, where that is not the first and only one: ` on cuda:1`, ` on rank 3`."""
-    if report.world_size > 1:
-        return f" on rank {report.rank}"
-    return f" on {card_name(report.device)}" if report.device or len(report.devices) > 1 else ""
-
-
-def card_name(index: int) -> str:
-    """As PyTorch calls it: `cuda:1`."""
-    return f"cuda:{index}"
-
-
-def row_name(report: Report, card: DeviceReport) -> str:
-    """What a card of several is called: by its rank where there are any, and its index where that is not enough."""
-    if report.world_size == 1:
-        return card_name(card.index)
-    is_only = sum(other.rank == card.rank for other in report.devices) == 1
-    return f"rank {card.rank}" if is_only else f"rank {card.rank}, {card_name(card.index)}"
-
-
-def cards_title(report: Report) -> str:
-    """Over the rows of cards."""
-    return "Cards" if report.world_size == 1 else "Ranks"
-
-
-def differences(report: Report) -> list[tuple[str, int, str]]:
-    """Why ranks peak differently: what one has beyond another, its size, and the line."""
-    return [(_beyond(each), abs(each.difference_bytes), each.source) for each in report.rank_differences]
-
-
-def _beyond(difference: RankDifference) -> str:
-    more = "more" if difference.difference_bytes > 0 else "less"
-    return f"{more} {difference.category.replace('_', ' ')} than rank {difference.rank}"
-
-
-def card_answer(card: DeviceReport) -> str:
-    """Whether it fits this card of several, in two words."""
-    return fit_words(card.fits, fails=card.oom is not None)
-
-
-def fit_words(fits: bool | None, *, fails: bool = False) -> str:
-    """Whether a run fits, in two words; `fails` is which way an open answer (None) leans."""
-    if fails or fits is False:
-        return "does not fit" if fits is False else "likely does not fit"
-    return "fits" if fits else "likely fits"
 
 
 def _outcome(report: Report) -> str:
@@ -177,11 +122,6 @@ def unknown_size(unknown: Approximation) -> str:
     return "unknown" if unknown.at_most_bytes is None else f"up to {format_bytes(unknown.at_most_bytes)}"
 
 
-def a_card(gpu: Gpu) -> str:
-    """`a Tesla T4`, `an NVIDIA H200`."""
-    return f"{_article(gpu.name)} {gpu.name}"
-
-
 def ending(report: Report) -> str:
     """How the run ended: `stopped at the steady state after 3 steps`."""
     how = f"after {_steps(len(report.steps))}" if report.steps else "without an optimizer step"
@@ -221,10 +161,6 @@ def _is_whole(report: Report) -> bool:
 
 def _steps(count: int) -> str:
     return "1 step" if count == 1 else f"{count} steps"
-
-
-def _article(name: str) -> str:
-    return "an" if name.startswith(("NVIDIA", "A", "E", "I", "O", "U")) else "a"
 
 
 def peak_lines(peak: Peak) -> list[tuple[str, int, str]]:

@@ -9,21 +9,9 @@ from rich.text import Text
 from peaksight.records import Phase, Report
 from peaksight.reporting import why
 from peaksight.reporting.bars import Glyphs, bar_width, glyphs_for, memory_bar, share_bar
+from peaksight.reporting.cards import card_answer, cards_title, differences, on_card, row_name
 from peaksight.reporting.rows import by_category, by_place, ends
-from peaksight.reporting.sentences import (
-    NOT_REACHED,
-    blocks,
-    card_answer,
-    cards_title,
-    differences,
-    failure_lines,
-    footer,
-    on_card,
-    peak_lines,
-    row_name,
-    unknown_size,
-    verdict,
-)
+from peaksight.reporting.sentences import NOT_REACHED, blocks, failure_lines, footer, peak_lines, unknown_size, verdict
 from peaksight.reporting.tables import columns
 from peaksight.reporting.wrapping import MAX_WIDTH, NARROW, print_sentence
 from peaksight.units import format_bytes

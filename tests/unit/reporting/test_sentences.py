@@ -7,7 +7,8 @@ import pytest
 from helpers import device_of, holder_of, oom_of, peak_of, report_of, step_of
 from peaksight.records import Approximation, Category, Gpu, Phase, Retries
 from peaksight.reporting import progress_line, stopped_line
-from peaksight.reporting.sentences import card_answer, ending, moment, unknown_size, verdict
+from peaksight.reporting.cards import card_answer
+from peaksight.reporting.sentences import ending, moment, unknown_size, verdict
 from peaksight.units import GIB
 
 WEIGHTS = holder_of(8 * GIB, Category.PARAMETER)

@@ -8,7 +8,8 @@ from peaksight.gpus import find_card
 from peaksight.records import Phase, Role
 from peaksight.units import MIB
 from peaksight.virtual_gpu.device_rules import rules_for
-from peaksight.virtual_gpu.kernels.workspaces import UNPRICED, cublas_workspace_bytes
+from peaksight.virtual_gpu.kernels.cublas import cublas_workspace_bytes
+from peaksight.virtual_gpu.kernels.workspaces import UNPRICED
 
 from ..cards import births_on, card_of, requested, slugs
 

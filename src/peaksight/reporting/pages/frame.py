@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from peaksight import __version__
-from peaksight.reporting import rows, sentences
+from peaksight.reporting import cards, rows, sentences
 from peaksight.reporting.pages import assets
 from peaksight.reporting.pages.palette import words_of
 from peaksight.units import format_bytes, format_difference
@@ -58,7 +58,7 @@ def _environment() -> Environment:
         "percent": lambda share: f"{100 * share:.1f} %",
         "words": words_of,
     }
-    environment.globals |= {"rows": rows, "sentences": sentences, "version": __version__}
+    environment.globals |= {"cards": cards, "rows": rows, "sentences": sentences, "version": __version__}
     return environment
 
 

@@ -7,10 +7,11 @@ from typing import Any
 from peaksight.gpus import Card
 from peaksight.virtual_gpu.approximations import Approximations
 from peaksight.virtual_gpu.device_rules import DeviceRules
+from peaksight.virtual_gpu.kernels.cublas import CublasWorkspaces
 from peaksight.virtual_gpu.kernels.outside import OutsideMemory
 from peaksight.virtual_gpu.kernels.peer_copies import pass_through
 from peaksight.virtual_gpu.kernels.temporaries import KernelCall
-from peaksight.virtual_gpu.kernels.workspaces import CublasWorkspaces, Workspaces
+from peaksight.virtual_gpu.kernels.workspaces import Workspaces
 from peaksight.virtual_gpu.memory.devices import Devices
 from peaksight.virtual_gpu.memory.ledger import Ledger
 

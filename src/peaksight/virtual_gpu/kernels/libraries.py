@@ -14,10 +14,10 @@ from typing import Any
 
 import torch
 
+from peaksight.virtual_gpu.kernels.cublas import GEMMS
 from peaksight.virtual_gpu.kernels.known_operators import family
 from peaksight.virtual_gpu.kernels.linalg import batch_of
 from peaksight.virtual_gpu.kernels.temporaries import KernelCall
-from peaksight.virtual_gpu.kernels.workspaces import GEMMS
 from peaksight.virtual_gpu.torch_private import FakeTensor, suggest_memory_format
 
 aten = torch.ops.aten

@@ -1,7 +1,6 @@
 """The virtual GPU's dispatch mode: device tensors are fake, everything else on the CPU is real."""
 
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Callable
 from threading import get_ident
 from typing import Any, Protocol
 
@@ -15,19 +14,24 @@ from peaksight.virtual_gpu.memory.at_the_limit import let_go
 from peaksight.virtual_gpu.tensors import distinct_values, even_shares, true_counts, values
 from peaksight.virtual_gpu.tensors.cache_key import cache_key
 from peaksight.virtual_gpu.tensors.cached_results import UNKNOWN, CachedResults
+from peaksight.virtual_gpu.tensors.calls import (
+    any_real,
+    concerns_the_card,
+    draws,
+    is_real,
+    is_taken_apart,
+    writes_to_host,
+)
 from peaksight.virtual_gpu.tensors.devices import PRIM_DEVICE, cpp_device, for_python
 from peaksight.virtual_gpu.tensors.in_place import in_place_of
-from peaksight.virtual_gpu.tensors.making import is_parameter_in_the_making
-from peaksight.virtual_gpu.tensors.mapped import copies_file, copy_of_stand_ins
+from peaksight.virtual_gpu.tensors.mapped import copy_of_stand_ins
 from peaksight.virtual_gpu.tensors.results import unknown_layout
-from peaksight.virtual_gpu.tensors.subclasses import is_of_host
 from peaksight.virtual_gpu.threads import TURN
 from peaksight.virtual_gpu.torch_private import (
     DeviceMismatch,
     FakeTensor,
     FakeTensorMode,
     composite,
-    is_composite,
     lacks_fake_kernel,
     no_dispatch,
 )
@@ -115,9 +119,9 @@ class VirtualGpuMode(FakeTensorMode):
             kwargs["device"] = self._own(for_python(kwargs["device"]))
         if self._nested:
             return super().dispatch(func, types, *self._all_faked(args, kwargs))
-        if _concerns_the_card(func, types, args, kwargs):
+        if concerns_the_card(func, types, args, kwargs):
             return self._on_card(func, types, args, kwargs)
-        if self._skipped_draws and _draws(func):
+        if self._skipped_draws and draws(func):
             self._observer.made_up("draw")
         copied = copy_of_stand_ins(func, args, kwargs)
         return func(*args, **kwargs) if copied is None else copied
@@ -149,7 +153,7 @@ class VirtualGpuMode(FakeTensorMode):
         out = self._run_fake(func, types, args, kwargs)
         if out is NotImplemented:
             return out
-        self._skipped_draws |= _draws(func) and isinstance(out, FakeTensor) and out.fake_device.type == "cpu"
+        self._skipped_draws |= draws(func) and isinstance(out, FakeTensor) and out.fake_device.type == "cpu"
         self._observer.after(func, args, kwargs, out, self._cached.known)
         if isinstance(func, torch._ops.OpOverload):
             count = true_counts.count_result(func, args)
@@ -157,7 +161,7 @@ class VirtualGpuMode(FakeTensorMode):
             true_counts.remember(func, args, out, count)
             even_shares.remember(func, args, kwargs, out)
             distinct_values.remember(func, args, out)
-            if _writes_to_host(func, args):
+            if writes_to_host(func, args):
                 return args[0]
         return out
 
@@ -167,7 +171,7 @@ class VirtualGpuMode(FakeTensorMode):
             return self._sparse_rules[func]
         if func in self._rules:
             return self._rules[func]
-        if _is_composite(func):
+        if is_taken_apart(func):
             return composite(func) if func.name() not in self._shapes else None
         return function_of(func)
 
@@ -181,9 +185,9 @@ class VirtualGpuMode(FakeTensorMode):
         return FakeTensor(self, meta, real.device)
 
     def _all_faked(self, args: Any, kwargs: dict[str, Any]) -> Any:
-        if not (_any_real(args) or _any_real(kwargs.values())):
+        if not (any_real(args) or any_real(kwargs.values())):
             return args, kwargs
-        return tree_map(lambda leaf: self.fake(leaf) if _is_real(leaf) else leaf, (args, kwargs))
+        return tree_map(lambda leaf: self.fake(leaf) if is_real(leaf) else leaf, (args, kwargs))
 
     def _run_fake(self, func: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         kwargs |= {"generator": None} if "generator" in kwargs else {}
@@ -240,44 +244,4 @@ def _without_fake_kernel(func: Any) -> UnsupportedError:
         f"Can't simulate {func.name()}: it has no fake kernel, which tells the shapes of its results without a GPU. "
         "Register one with torch.library.register_fake, or use another operator.",
         slug="no-fake-kernel",
-    )
-
-
-def _any_real(values: Iterable[Any]) -> bool:
-    return any(_any_real(v) if isinstance(v, (list, tuple)) else _is_real(v) for v in values)
-
-
-def _is_real(leaf: Any) -> bool:
-    kind: Any = type(leaf)
-    return is_of_host(kind) and leaf.layout == torch.strided
-
-
-def _concerns_the_card(func: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> bool:
-    if any(issubclass(t, FakeTensor) for t in types):
-        return True
-    device = kwargs.get("device")
-    if device is not None and device.type != "cpu":
-        return True
-    return copies_file(func, args) or is_parameter_in_the_making(func, args)
-
-
-@cache
-def _draws(func: Any) -> bool:
-    return torch.Tag.nondeterministic_seeded in getattr(func, "tags", ())
-
-
-@cache
-def _is_composite(func: Any) -> bool:
-    return isinstance(func, torch._ops.OpOverload) and is_composite(func)
-
-
-def _writes_to_host(func: Any, args: Any) -> bool:
-    """An in-place write from the card into a real host tensor: the tensor itself is the result."""
-    schema = func._schema
-    return bool(
-        schema.is_mutable
-        and args
-        and type(args[0]) is torch.Tensor
-        and schema.arguments[0].alias_info is not None
-        and schema.arguments[0].alias_info.is_write
     )

@@ -1,0 +1,57 @@
+"""What a call of an operator is to the virtual GPU: whether it concerns the card, draws, or writes to the host."""
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import torch
+
+from peaksight.virtual_gpu.tensors.making import is_parameter_in_the_making
+from peaksight.virtual_gpu.tensors.mapped import copies_file
+from peaksight.virtual_gpu.tensors.subclasses import is_of_host
+from peaksight.virtual_gpu.torch_private import FakeTensor, is_composite
+
+
+def any_real(values: Iterable[Any]) -> bool:
+    """Whether one of the arguments `values`, or of lists among them, is a tensor of the host."""
+    return any(any_real(v) if isinstance(v, (list, tuple)) else is_real(v) for v in values)
+
+
+def is_real(leaf: Any) -> bool:
+    """Whether it is a strided tensor of the host, and no fake one."""
+    kind: Any = type(leaf)
+    return is_of_host(kind) and leaf.layout == torch.strided
+
+
+def concerns_the_card(func: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> bool:
+    """Whether the call takes tensors of the card, asks for it, or makes what stands for values nobody needs."""
+    if any(issubclass(t, FakeTensor) for t in types):
+        return True
+    device = kwargs.get("device")
+    if device is not None and device.type != "cpu":
+        return True
+    return copies_file(func, args) or is_parameter_in_the_making(func, args)
+
+
+@cache
+def draws(func: Any) -> bool:
+    """Whether `func` takes random numbers."""
+    return torch.Tag.nondeterministic_seeded in getattr(func, "tags", ())
+
+
+@cache
+def is_taken_apart(func: Any) -> bool:
+    """Whether a C++ function takes the operator `func` apart on the card."""
+    return isinstance(func, torch._ops.OpOverload) and is_composite(func)
+
+
+def writes_to_host(func: Any, args: Any) -> bool:
+    """An in-place write from the card into a real host tensor: the tensor itself is the result."""
+    schema = func._schema
+    return bool(
+        schema.is_mutable
+        and args
+        and type(args[0]) is torch.Tensor
+        and schema.arguments[0].alias_info is not None
+        and schema.arguments[0].alias_info.is_write
+    )
