@@ -20,10 +20,11 @@ STAND_IN = 1
 class VirtualArray(core.Tracer):
     """A `jax.Array` of the virtual card. `known` has its numbers where they follow from arguments alone.
 
+    `whole` is the array over several cards that it is one card's part of.
     It is a tracer of the trace in which the script runs, so that every operation on it comes to that trace.
     """
 
-    __slots__ = ("entry", "known", "placed", "was_donated")
+    __slots__ = ("entry", "known", "placed", "was_donated", "whole")
 
     def __init__(self, trace: "VirtualTrace", aval: Any, entry: Entry | None, sharding: Any, known: Any = None) -> None:
         """An array of the shape and type `aval`, which holds `entry` until it is gone."""
@@ -32,6 +33,7 @@ class VirtualArray(core.Tracer):
         self.known = known
         self.placed = sharding
         self.was_donated = False
+        self.whole: VirtualArray | None = None
 
     def __del__(self) -> None:
         """Give the memory back."""
@@ -74,6 +76,13 @@ class VirtualArray(core.Tracer):
 
     def _shards(self) -> list[Any]:
         return [_Shard(self, device, index) for index, device in enumerate(sorted_devices(self.sharding))]
+
+    def part(self) -> "VirtualArray":
+        """What one device holds of it, in the same memory; its numbers are not known."""
+        aval = core.ShapedArray(self.placed.shard_shape(self.aval.shape), self.aval.dtype)
+        part = VirtualArray(self._trace, aval, None, None)
+        part.whole = self
+        return part
 
     def addressable_data(self, index: int) -> Any:
         """One device's part."""
@@ -192,8 +201,8 @@ class _Shard:
     def __init__(self, array: VirtualArray, device: Any, replica_id: int) -> None:
         self.device = device
         self.replica_id = replica_id if array.sharding.is_fully_replicated else 0
-        self.data = array
-        self.index = tuple(slice(None) for _ in array.aval.shape)
+        self.data = array.part() if array.placed is not None else array
+        self.index = array.sharding.devices_indices_map(array.aval.shape)[device]
 
 
 def sorted_devices(sharding: Any) -> list[Any]:

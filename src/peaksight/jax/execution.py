@@ -1,5 +1,6 @@
 """One call of a jitted function on the virtual card: what it finds, takes and leaves in memory."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,9 +17,14 @@ from peaksight.jax.dump import Buffer, CompiledProgram
 from peaksight.jax.entries import Entry, What
 from peaksight.jax.ledger import Ledger
 from peaksight.jax.liveness import liveness
+from peaksight.jax.nnx_names import WRAPPER
 from peaksight.jax.roles import roles_of
 from peaksight.records import Role
 from peaksight.records.jax_program import Kind
+
+
+# Where in what a function returns an output is.
+_PLACE = re.compile(r"^(\[\d+\])+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +84,7 @@ def execute(planned: Planned, arguments: Sequence[Entry | None], ledger: Ledger)
     fresh: list[tuple[int, int, What]] = []
     for place, (aval, sharding) in enumerate(zip(call.closed.out_avals, shardings, strict=True)):
         source = arguments[aliases[place]] if place in aliases else None
-        path = str(names[place]).removeprefix("result") if place < len(names) else ""
+        path = re.sub(WRAPPER, "", str(names[place])).removeprefix("result") if place < len(names) else ""
         what = _output(planned, aval, path, given)
         if source is not None and source.chunk is not None:
             outputs[place] = source
@@ -96,12 +102,14 @@ def execute(planned: Planned, arguments: Sequence[Entry | None], ledger: Ledger)
 
 
 def _output(planned: Planned, aval: Any, path: str, given: list[tuple[int, What]]) -> What:
-    """An output that is in memory of its own: what the argument with the end of its path is for, if any has it."""
-    name = f"{planned.call.name}{path}"
+    """An output that is in memory of its own: what the argument like it is for, whose path ends as that in its place."""
+    name, tensor = f"{planned.call.name}{path}", tensor_of(aval)
     role = roles_of((path,), (False,), (is_floating(aval),))[0]
     if role is Role.INPUT:
-        role = next((what.role for _, what in given if path and what.module.endswith(path[-24:])), Role.UNKNOWN)
-    return What(role=role, tensor=tensor_of(aval), module=name, op="output")
+        ending = _PLACE.sub("", path)
+        like = (what for _, what in given if ending and what.tensor == tensor and what.module.endswith(ending))
+        role = next((what.role for what in like), Role.UNKNOWN)
+    return What(role=role, tensor=tensor, module=name, op="output")
 
 
 def is_floating(aval: Any) -> bool:

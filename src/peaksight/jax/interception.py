@@ -138,9 +138,12 @@ class VirtualTrace(core.Trace):
         ]
 
     def _entry(self, arg: Any, size: int, what: What) -> Entry | None:
-        """The memory of an argument that is on the card already: of a small array from its first use on."""
+        """The memory of an argument that is on the card already, named by its use: of a small array from the first on."""
         if isinstance(arg, VirtualArray):
-            return arg.entry
+            entry = (arg.whole or arg).entry
+            if entry is not None:
+                self._job.ledger.becomes(entry, what)
+            return entry
         if not isinstance(arg, jax.Array):
             return None
         entry = self._entries.get(id(arg))

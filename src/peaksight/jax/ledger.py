@@ -71,7 +71,7 @@ class Ledger:
             self._limited.free(chunk)
 
     def becomes(self, entry: Entry, what: What) -> None:
-        """The array is written over with one for a known purpose, where that of the old one was not known."""
+        """The array turns out to be for a known purpose, or is written over with one that is; what is known stays."""
         if entry.birth.role is Role.UNKNOWN and what.role is not Role.UNKNOWN:
             place = bisect_left(self._allocations, entry.birth.born, key=lambda each: each.born)
             entry.birth = replace(entry.birth, role=what.role, module=what.module, tensor=what.tensor)

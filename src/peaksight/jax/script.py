@@ -17,6 +17,7 @@ from peaksight.jax.execution import Planned
 from peaksight.jax.interception import VirtualTrace
 from peaksight.jax.job import Job
 from peaksight.jax.masks import Masks
+from peaksight.jax.nnx_names import name_nnx_states
 from peaksight.jax.predicting import program_at_peak, tier_of
 from peaksight.jax.private import at_top_level
 from peaksight.overlays.patches import Patches
@@ -74,6 +75,7 @@ class Session:
                 if (original := getattr(module, name, None)) is not None:
                     self._patches.set(module, name, at_top_level(original))
         self.masks.watch(self._patches)
+        name_nnx_states(self._patches)
         without_checkpoint_files(self._patches, self._job.notes, self._trace.restored)
         return self
 

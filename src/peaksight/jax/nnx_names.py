@@ -1,0 +1,52 @@
+"""Names for the state of modules of `flax.nnx`, which arrives at `jax.jit` as a list: `model.blocks[0].kernel`."""
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from types import ModuleType
+from typing import Any
+
+import jax
+
+from peaksight.overlays.late_imports import change_modules
+from peaksight.overlays.patches import Patches
+
+# What flax.nnx.transforms.general and flax.nnx.extract put between a module and its state.
+WRAPPER = r"\.states\[\d+\]"
+
+
+def name_nnx_states(patches: Patches) -> None:
+    """Have `nnx.jit` pass the paths along, and JAX told of them, where flax is imported from here on."""
+    register = jax.tree_util.register_pytree_node
+
+    @wraps(register)
+    def registering(kind: type, flatten: Callable[[Any], Any], *args: Any, **kwargs: Any) -> None:
+        if kind.__name__ != "FlatState" or args[1:] or kwargs:
+            return register(kind, flatten, *args, **kwargs)
+        return jax.tree_util.register_pytree_with_keys(kind, lambda state: _with_keys(*flatten(state)), *args, flatten)
+
+    def change(module: ModuleType) -> None:
+        if (split := getattr(module, "_jit_split_fn", None)) is not None:
+            patches.set(module, "_jit_split_fn", lambda context, *args: split(_WithPaths(context), *args))
+
+    patches.set(jax.tree_util, "register_pytree_node", registering)
+    change_modules(patches, {"flax.nnx.transforms.compilation": change})
+
+
+class _WithPaths:
+    """A `SplitContext` of flax that always gives paths."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+
+    def flatten(self, node: Any, *filters: Any, **_: Any) -> Any:
+        return self._context.flatten(node, *filters)
+
+
+def _with_keys(values: Sequence[Any], paths: Sequence[tuple[Any, ...]]) -> tuple[list[Any], Any]:
+    keys = (jax.tree_util.GetAttrKey(_joined(path)) for path in paths)
+    return list(zip(keys, values, strict=True)), paths
+
+
+def _joined(path: tuple[Any, ...]) -> str:
+    """`blocks[0].kernel`."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
