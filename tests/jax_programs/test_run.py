@@ -168,6 +168,7 @@ def test_pmap_is_a_step_of_each_card(tmp_path):
         "w = jnp.ones((2, 1024, 1024))",
         "for _ in range(2):",
         "    w = step(w, np.ones((2, 64, 1024), np.float32))",
+        "print('part', w.addressable_shards[0].data.shape)",
     )
     process = run("--gpus", 2, script, json_file=tmp_path / "report.json")
     report = json.loads((tmp_path / "report.json").read_text())
@@ -175,7 +176,10 @@ def test_pmap_is_a_step_of_each_card(tmp_path):
 
     assert process.returncode == 0, process.stderr
     assert len(report["steps"]) == 2
+    assert program["name"] == "step"
     assert program["argument_bytes"] == (4 << 20) + 64 * 1024 * 4
+    assert {row["module"] for row in report["live_at_peak"] if row["category"] == "parameter"} == {"w"}
+    assert "part (1, 1024, 1024)" in process.stdout
 
 
 def test_orbax_restores_items(tmp_path):
@@ -249,3 +253,52 @@ def test_a_program_that_has_no_line_fails_at_the_one_that_called_it(tmp_path):
     oom = json.loads((tmp_path / "report.json").read_text())["oom"]
 
     assert (oom["at"], oom["phase"]) == ("state.py:6", "init")
+
+
+def test_the_state_of_nnx_has_its_paths(tmp_path):
+    """Parameters and moments are what they are used as, though they are made outside of jit, by their paths."""
+    pytest.importorskip("flax")
+    script = written(
+        tmp_path,
+        "from flax import nnx",
+        "import optax",
+        "@nnx.jit(donate_argnums=(0, 1))",
+        "def step(model, optimizer, x):",
+        "    loss, grads = nnx.value_and_grad(lambda model: jnp.mean(model(x) ** 2))(model)",
+        "    optimizer.update(model, grads)",
+        "    return loss",
+        "model = nnx.Linear(512, 512, rngs=nnx.Rngs(0))",
+        "optimizer = nnx.Optimizer(model, optax.adam(1e-3), wrt=nnx.Param)",
+        "for _ in range(2):",
+        "    step(model, optimizer, np.ones((64, 512), np.float32))",
+    )
+    process = run(script, json_file=tmp_path / "report.json")
+    report = json.loads((tmp_path / "report.json").read_text())
+    held = {row["module"]: row["category"] for row in report["live_at_peak"] if row["bytes"] >= 1 << 20}
+
+    assert process.returncode == 0, process.stderr
+    assert held["model.kernel.value"] == "parameter"
+    assert {category for name, category in held.items() if "opt_state" in name} == {"optimizer_state"}
+
+
+def test_what_set_to_zero_freezes_is_frozen(tmp_path):
+    """Adding nothing to a parameter leaves it as it is; and stopping every gradient is no proposal."""
+    script = written(
+        tmp_path,
+        "import optax",
+        "tx = optax.multi_transform({'a': optax.adam(1.0), 'z': optax.set_to_zero()}, {'base': 'z', 'lora': 'a'})",
+        "params = {'base': jnp.ones((1024, 1024)), 'lora': jnp.ones((1024, 8))}",
+        "state = tx.init(params)",
+        "@jax.jit",
+        "def step(params, state, x):",
+        "    loss = lambda p: jnp.mean(jnp.tanh(x @ p['lora'] @ p['lora'].T @ p['base']) ** 2)",
+        "    updates, state = tx.update(jax.grad(loss)(params), state, params)",
+        "    return optax.apply_updates(params, updates), state",
+        "for _ in range(2):",
+        "    params, state = step(params, state, np.ones((64, 1024), np.float32))",
+    )
+    process = run(script, json_file=tmp_path / "report.json")
+    report = json.loads((tmp_path / "report.json").read_text())
+
+    assert process.returncode == 0, process.stderr
+    assert not {"jax-freeze-filter", "jax-backward-through-frozen"} & {each["rule"] for each in report["findings"]}

@@ -22,7 +22,6 @@ from peaksight.jax.roles import roles_of
 from peaksight.records import Role
 from peaksight.records.jax_program import Kind
 
-
 # Where in what a function returns an output is.
 _PLACE = re.compile(r"^(\[\d+\])+")
 
@@ -102,7 +101,7 @@ def execute(planned: Planned, arguments: Sequence[Entry | None], ledger: Ledger)
 
 
 def _output(planned: Planned, aval: Any, path: str, given: list[tuple[int, What]]) -> What:
-    """An output that is in memory of its own: what the argument like it is for, whose path ends as that in its place."""
+    """An output in memory of its own: what the argument like it is for, whose path ends as that in its place."""
     name, tensor = f"{planned.call.name}{path}", tensor_of(aval)
     role = roles_of((path,), (False,), (is_floating(aval),))[0]
     if role is Role.INPUT:

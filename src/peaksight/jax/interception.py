@@ -15,6 +15,7 @@ from peaksight.jax.entries import Entry, What
 from peaksight.jax.execution import device_bytes, tensor_of
 from peaksight.jax.following import FOLLOWED_SIZE, LOOPS, SMALL_BYTES, followed, known_of, size_of
 from peaksight.jax.job import Job
+from peaksight.jax.pmapped import Pmapped
 from peaksight.jax.source_lines import user_line
 from peaksight.jax.tracing import call_with
 from peaksight.records import Role
@@ -31,6 +32,7 @@ class VirtualTrace(core.Trace):
         self._job = job
         self._entries: dict[int, Entry] = {}
         self._is_over = False
+        self.pmapped = Pmapped()
 
     @contextmanager
     def in_force(self) -> Iterator[None]:
@@ -104,7 +106,7 @@ class VirtualTrace(core.Trace):
 
     def _call(self, params: dict[str, Any], args: Sequence[Any]) -> list[Any]:
         call = call_with(params, [getattr(arg, "sharding", None) for arg in args])
-        return self._run(call, args)
+        return self._run(self.pmapped.named(call), args)
 
     def _run(self, call: Any, args: Sequence[Any]) -> list[Any]:
         """Call a program; its donated arguments are gone afterwards."""
@@ -138,7 +140,7 @@ class VirtualTrace(core.Trace):
         ]
 
     def _entry(self, arg: Any, size: int, what: What) -> Entry | None:
-        """The memory of an argument that is on the card already, named by its use: of a small array from the first on."""
+        """The memory of an argument on the card, named by this use; of a small array from its first on."""
         if isinstance(arg, VirtualArray):
             entry = (arg.whole or arg).entry
             if entry is not None:

@@ -13,6 +13,9 @@ from peaksight.jax.pool import Pool
 from peaksight.jax.roles import phase_of
 from peaksight.records import Allocation, Capture, Failure, Phase, Role, StepPeak
 
+# Of an array that was put on the card, or made outside of jit, its use tells more.
+_UNTOLD = (Role.UNKNOWN, Role.INPUT)
+
 
 class Ledger:
     """Every allocation on one virtual card, in order, and the pool that they come from.
@@ -72,7 +75,7 @@ class Ledger:
 
     def becomes(self, entry: Entry, what: What) -> None:
         """The array turns out to be for a known purpose, or is written over with one that is; what is known stays."""
-        if entry.birth.role is Role.UNKNOWN and what.role is not Role.UNKNOWN:
+        if entry.birth.role in _UNTOLD and what.role not in _UNTOLD:
             place = bisect_left(self._allocations, entry.birth.born, key=lambda each: each.born)
             entry.birth = replace(entry.birth, role=what.role, module=what.module, tensor=what.tensor)
             self._allocations[place] = entry.birth

@@ -15,7 +15,7 @@ _WRAPPED = re.compile(r"^(?:jit|pjit|transpose|jvp|vmap|remat|checkpoint|shmap_b
 # Steps of a path that say how the program is built, and not where in the model it is.
 _STRUCTURE = {
     *"while body cond branch closed_call checkpoint rematted_computation remat remat2 custom_jvp_call".split(),
-    *"eval_jaxpr custom_vjp_call pjit jit scan core_call".split(),
+    *"eval_jaxpr custom_vjp_call pjit jit scan core_call shard_map".split(),
 }
 
 

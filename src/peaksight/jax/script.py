@@ -75,6 +75,7 @@ class Session:
                 if (original := getattr(module, name, None)) is not None:
                     self._patches.set(module, name, at_top_level(original))
         self.masks.watch(self._patches)
+        self._trace.pmapped.watch(self._patches)
         name_nnx_states(self._patches)
         without_checkpoint_files(self._patches, self._job.notes, self._trace.restored)
         return self

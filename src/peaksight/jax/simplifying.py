@@ -12,12 +12,27 @@ SUMS = frozenset({"add", "add_any"})
 
 
 def simplify(graph: Graph) -> None:
-    """Scatter into a summand instead of into zeros that are added to it."""
+    """Add no zeros, and scatter into a summand instead of into zeros that are added to it."""
+    _leave_out_zeros(graph)
     makers = {value: node for node in graph.nodes for value in node.writes}
     readers, outputs = readers_of(graph), set(graph.outputs)
     for node in graph.nodes:
         if node.name in SCATTERS and not outputs.intersection(node.writes) and _is_zeros(makers.get(node.reads[0])):
             _scatter_into_summand(graph, node, readers)
+
+
+def _leave_out_zeros(graph: Graph) -> None:
+    """What is added to zeros is the sum: of frozen parameters, whose update `optax.set_to_zero` makes zero."""
+    makers = {value: node for node in graph.nodes for value in node.writes}
+    sums: dict[Value, Value] = {}
+    for node in graph.nodes:
+        node.reads = tuple(sums.get(value, value) for value in node.reads)
+        if node.name in SUMS and node.writes[0] not in graph.homes:
+            kept = [value for value in node.reads if not _is_zeros(makers.get(value))]
+            if len(kept) == 1 and kept[0].tensor == node.writes[0].tensor:
+                sums[node.writes[0]] = kept[0]
+    graph.nodes = [node for node in graph.nodes if sums.keys().isdisjoint(node.writes)]
+    graph.outputs = [sums.get(value, value) for value in graph.outputs]
 
 
 def _scatter_into_summand(graph: Graph, scatter: Node, readers: Mapping[Value, Sequence[Node]]) -> None:

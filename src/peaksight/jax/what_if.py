@@ -7,7 +7,7 @@ from functools import cached_property
 from jax.extend.core import ClosedJaxpr
 
 from peaksight.jax.casts import casts_of, without_casts
-from peaksight.jax.gradients import drop, stop_before_frozen, updated_by, vain_gradients
+from peaksight.jax.gradients import drop, gradients_of, stop_before_frozen, updated_by, vain_gradients
 from peaksight.jax.inlining import Apart, graph_of
 from peaksight.jax.jaxpr_graph import Graph, Value, total_bytes
 from peaksight.jax.liveness import liveness_of
@@ -127,7 +127,8 @@ def _with_stop_gradient(program: Program) -> Iterator[WhatIf]:
     drop(graph, vain_gradients(graph))
     prune(graph)
     stop = stop_before_frozen(graph, set(frozen_of(graph)))
-    if stop.lost:
+    # Where nothing would be trained any more, as of adapters in a frozen model, it is no proposal.
+    if stop.lost and len(stop.lost) < len(gradients_of(graph)):
         names = _updated(program, graph, stop.lost)
         stop.apply(graph)
         yield WhatIf(change=Change.STOP_GRADIENT, peak_bytes=program.peak_bytes(graph), about=names, at=stop.scope)
