@@ -24,7 +24,7 @@ from peaksight.virtual_gpu.script.environment import variables
 from peaksight.virtual_gpu.script.program import source_directory
 from peaksight.virtual_gpu.source_texts import source_lines_at
 from peaksight.virtual_gpu.stand_ins import finder as stand_ins
-from peaksight.virtual_gpu.torch_private import check_release
+from peaksight.virtual_gpu.torch_release import check_release
 from peaksight.virtual_gpu.training.stopping import StopSimulation
 from peaksight.virtual_gpu.unreached import Lookout
 

@@ -1,7 +1,4 @@
-"""The private names of torch that the virtual GPU stands on, in one place, each probed before a run.
-
-A release that lacks one of them is refused by name instead of giving a wrong number.
-"""
+"""The private names of torch that the virtual GPU stands on, in one place; `torch_release` probes them before a run."""
 
 import copyreg
 import functools
@@ -25,7 +22,6 @@ import torch.serialization as serialization
 import torch.utils._device as device_module
 import torch.utils._foreach_utils as foreach_utils
 import torch.utils.checkpoint as checkpointing
-import torch.utils.data.dataloader as dataloader_module
 from torch._C import DispatchKey, DispatchKeySet
 from torch._higher_order_ops.flex_attention import FlexAttentionHOP
 from torch._prims_common import suggest_memory_format
@@ -39,8 +35,6 @@ from torch.overrides import (
 )
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import _disable_current_modes
-
-from peaksight.errors import UnsupportedError
 
 __all__ = [
     "CHECKPOINT_GENERATOR",
@@ -56,7 +50,6 @@ __all__ = [
     "autocast_excluded",
     "below_autograd",
     "called_by_engine",
-    "check_release",
     "checkpoint_hooks",
     "checkpointing",
     "composite",
@@ -92,58 +85,6 @@ __all__ = [
     "swap",
     "world",
 ]
-
-TESTED_RELEASES = ("2.13.", "2.14.")
-PROBES: tuple[tuple[object, str], ...] = (
-    (fake_tensor, "init_gpu_context"),
-    (FakeTensorMode, "avoid_device_init"),
-    (FakeTensorMode, "_cache_key"),
-    (fake_tensor, "_BypassDispatchCache"),
-    (fake_tensor, "_DispatchCacheValidEntry"),
-    (fake_tensor, "FakeTensorDeviceMismatchError"),
-    (torch._C, "_current_autograd_node"),
-    (torch._C, "_group_tensors_by_device_and_dtype"),
-    (torch._C._autograd, "_get_sequence_nr"),
-    (torch._C, "_AutoDispatchBelowAutograd"),
-    (torch._C, "_ExcludeDispatchKeyGuard"),
-    (torch.autograd.graph, "_engine_run_backward"),
-    (optimizer_module, "_foreach_supported_types"),
-    (foreach_utils, "_foreach_supported_types"),
-    (torch.utils, "swap_tensors"),
-    (checkpointing, "_checkpoint_without_reentrant_generator"),
-    (checkpointing, "_CachingTorchDispatchMode"),
-    (checkpointing, "_CachedTorchDispatchMode"),
-    (checkpointing, "_checkpoint_hook"),
-    (checkpointing, "_recomputation_hook"),
-    (torch._C, "_swap_tensor_impl"),
-    (torch._C, "_storage_Use_Count"),
-    (torch.Tensor, "_use_count"),
-    (torch._C, "_get_sdp_priority_order"),
-    (torch._C, "_set_sdp_priority_order"),
-    (torch._C, "_conv_determine_backend_memory_format"),
-    (custom_ops, "OPDEFS"),
-    (torch._C, "_dispatch_get_registrations_for_dispatch_key"),
-    (guards, "active_fake_mode"),
-    (guards, "detect_fake_mode"),
-    (rebuilding, "_validate_loaded_sparse_tensors"),
-    (rebuilding, "_sparse_tensors_to_validate"),
-    (serialization, "_is_zipfile"),
-    (serialization, "_should_read_directly"),
-    (torch.UntypedStorage, "_set_from_file"),
-    (torch.cuda.memory, "_record_memory_history"),
-    (dataloader_module, "_BaseDataLoaderIter"),
-    (dataloader_module, "_SingleProcessDataLoaderIter"),
-)
-if torch.distributed.is_available():
-    PROBES += (
-        (torch.distributed.distributed_c10d, "_new_process_group_helper"),
-        (torch.distributed.distributed_c10d, "_world"),
-        (sys.modules["torch.distributed.rendezvous"], "_create_c10d_store"),
-        (torch.distributed, "_broadcast_coalesced"),
-        (torch.distributed.Reducer, "_rebuild_buckets"),
-        (torch._C._distributed_c10d, "_create_work_from_future"),
-        (torch.nn.parallel.distributed, "_verify_param_shape_across_processes"),
-    )
 
 # The files of torch whose frames lie between an operator's caller and a dispatch mode.
 DISPATCH_FILES = frozenset(
@@ -194,19 +135,6 @@ def selective_modes() -> tuple[Any, Any]:
 def checkpoint_hooks() -> tuple[Any, Any]:
     """What takes the tensors that autograd saves in a checkpoint, in a forward and where it runs again."""
     return checkpointing._checkpoint_hook, checkpointing._recomputation_hook
-
-
-def check_release() -> str | None:
-    """A warning when this torch is not one of the tested releases; UnsupportedError when it lacks a needed name."""
-    missing = [f"{getattr(owner, '__name__', owner)}.{name}" for owner, name in PROBES if not hasattr(owner, name)]
-    if missing:
-        raise UnsupportedError(
-            f"Can't simulate on torch {torch.__version__}: it has no {missing[0]}. Install torch 2.13 or 2.14.",
-            slug="torch-release",
-        )
-    if torch.__version__.startswith(TESTED_RELEASES):
-        return None
-    return f"torch {torch.__version__} has every name that a simulation needs, but only 2.13 and 2.14 are tested"
 
 
 def storage_device(storage: Any) -> torch.device:
