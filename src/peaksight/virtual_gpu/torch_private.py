@@ -1,19 +1,16 @@
 """The private names of torch that the virtual GPU stands on, in one place; `torch_release` probes them before a run."""
 
 import copyreg
-import functools
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from operator import attrgetter
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import torch
 import torch._guards as guards
-import torch._library.custom_ops as custom_ops
 import torch._subclasses as subclasses
 import torch._subclasses.fake_tensor as fake_tensor
 import torch._utils as rebuilding
@@ -23,8 +20,6 @@ import torch.utils._device as device_module
 import torch.utils._foreach_utils as foreach_utils
 import torch.utils.checkpoint as checkpointing
 from torch._C import DispatchKey, DispatchKeySet
-from torch._higher_order_ops.flex_attention import FlexAttentionHOP
-from torch._prims_common import suggest_memory_format
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.overrides import (
     TorchFunctionMode,
@@ -46,14 +41,10 @@ __all__ = [
     "DeviceMismatch",
     "FakeTensor",
     "FakeTensorMode",
-    "FlexAttentionHOP",
     "autocast_excluded",
-    "below_autograd",
     "called_by_engine",
     "checkpoint_hooks",
     "checkpointing",
-    "composite",
-    "cuda_kernels",
     "current_autograd_node",
     "default_device",
     "enter_in_thread",
@@ -64,7 +55,6 @@ __all__ = [
     "function_modes",
     "function_modes_off",
     "guards",
-    "is_composite",
     "is_last_reference",
     "lacks_fake_kernel",
     "made_number",
@@ -72,16 +62,12 @@ __all__ = [
     "next_sequence_nr",
     "no_dispatch",
     "optimizer_module",
-    "python_kernel",
     "rebuilding",
     "renumber",
-    "sdp_priority",
     "selective_modes",
     "serialization",
-    "set_sdp_priority",
     "storage_device",
     "subclasses",
-    "suggest_memory_format",
     "swap",
     "world",
 ]
@@ -104,8 +90,6 @@ CachedResult = fake_tensor._DispatchCacheValidEntry
 DeviceMismatch = fake_tensor.FakeTensorDeviceMismatchError
 current_autograd_node = torch._C._current_autograd_node
 function_mode_stack = _get_current_function_mode_stack
-sdp_priority = torch._C._get_sdp_priority_order
-set_sdp_priority = torch._C._set_sdp_priority_order
 next_sequence_nr = torch._C._autograd._get_sequence_nr
 _MADE_AS = "peaksight: made as"
 
@@ -140,11 +124,6 @@ def checkpoint_hooks() -> tuple[Any, Any]:
 def storage_device(storage: Any) -> torch.device:
     """The device of a storage for C++: `UntypedStorage.device` answers for the card."""
     return torch._C.StorageBase.__dict__["device"].__get__(storage)
-
-
-def below_autograd() -> torch._C._AutoDispatchBelowAutograd:
-    """A context in which operators skip autograd."""
-    return torch._C._AutoDispatchBelowAutograd()
 
 
 def autocast_excluded() -> torch._C._ExcludeDispatchKeyGuard:
@@ -214,42 +193,6 @@ def finished_work(result: object) -> "torch.distributed.Work":
 def default_device() -> torch.device | None:
     """The device of `with torch.device(...)` or `torch.set_default_device`, None without one."""
     return device_module.CURRENT_DEVICE
-
-
-# Composite on other devices, one kernel on CUDA: in no other operator of torch 2.11 to 2.14 do the two meet.
-KERNELS_OF_CUDA = frozenset({"aten::silu_backward", "aten::mish_backward"})
-
-
-def is_composite(op: torch._ops.OpOverload) -> bool:
-    """Whether a C++ function takes `op` apart on the card."""
-    has_function = torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), DispatchKey.CompositeImplicitAutograd)
-    return has_function and op.name() not in KERNELS_OF_CUDA
-
-
-def composite(op: torch._ops.OpOverload) -> Callable[..., Any]:
-    """That function, which `op.decompose` may hide behind a decomposition in Python."""
-    return functools.partial(op._op_dk, DispatchKey.CompositeImplicitAutograd)
-
-
-def cuda_kernels(namespace: str) -> dict[torch._ops.OpOverload, Callable[..., Any]]:
-    """What runs on the card for each operator of `namespace`: what is registered for CUDA, or for any device."""
-    return _kernels(namespace, DispatchKey.CompositeExplicitAutograd) | _kernels(namespace, DispatchKey.CUDA)
-
-
-def _kernels(namespace: str, key: DispatchKey) -> dict[torch._ops.OpOverload, Callable[..., Any]]:
-    names = torch._C._dispatch_get_registrations_for_dispatch_key(key.name)
-    of_library = [name.removeprefix(f"{namespace}::") for name in names if name.startswith(f"{namespace}::")]
-    ops = [attrgetter(name if "." in name else f"{name}.default")(getattr(torch.ops, namespace)) for name in of_library]
-    return {op: functools.partial(op._op_dk, key) for op in ops}
-
-
-def python_kernel(op: torch._ops.OpOverload) -> Callable[..., Any] | None:
-    """What a function under `torch.library.custom_op` runs on the card; None for other operators."""
-    if op.name() not in custom_ops.OPDEFS:
-        return None
-    keys = DispatchKey.CUDA, DispatchKey.CompositeExplicitAutograd
-    registered = (key for key in keys if torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key))
-    return next((functools.partial(op._op_dk, key) for key in registered), None)
 
 
 def swap(first: torch.Tensor, second: torch.Tensor) -> None:

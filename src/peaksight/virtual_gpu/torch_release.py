@@ -1,4 +1,4 @@
-"""Whether this release of torch has every name that `torch_private` and what it exports are used for.
+"""Whether this release of torch has every private name that a simulation needs, of this folder or one below.
 
 One that lacks a name is refused by it instead of giving a wrong number.
 """

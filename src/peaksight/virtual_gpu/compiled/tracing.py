@@ -9,9 +9,9 @@ from torch import nn
 
 from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.compiled import fakes
+from peaksight.virtual_gpu.kernels.torch_private import FlexAttentionHOP
 from peaksight.virtual_gpu.torch_private import (
     FakeTensor,
-    FlexAttentionHOP,
     checkpointing,
     function_mode_stack,
     function_modes,

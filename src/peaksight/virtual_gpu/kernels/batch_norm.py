@@ -14,7 +14,7 @@ from peaksight.virtual_gpu.kernels.accumulators import moments_bytes
 from peaksight.virtual_gpu.kernels.layouts import strides_of_copy
 from peaksight.virtual_gpu.kernels.reductions import div_up, last_pow2
 from peaksight.virtual_gpu.kernels.temporaries import RESULTS, KernelCall, Rule, Temporaries, together
-from peaksight.virtual_gpu.torch_private import composite, suggest_memory_format
+from peaksight.virtual_gpu.kernels.torch_private import composite, suggest_memory_format
 
 aten = torch.ops.aten
 

@@ -15,8 +15,8 @@ import torch
 
 from peaksight.overlays.late_imports import Change, change_modules
 from peaksight.overlays.patches import Patches
+from peaksight.virtual_gpu.kernels.torch_private import cuda_kernels
 from peaksight.virtual_gpu.tensors.mapped import untouched
-from peaksight.virtual_gpu.torch_private import cuda_kernels
 
 Note = Callable[..., None]  # Approximations.note
 KERNELS = "bitsandbytes.backends.cuda.ops"

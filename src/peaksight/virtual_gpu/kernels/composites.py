@@ -19,8 +19,8 @@ from peaksight.virtual_gpu.kernels.recurrent import recurrent_rules
 from peaksight.virtual_gpu.kernels.recurrent_cells import cell_rules
 from peaksight.virtual_gpu.kernels.sdpa import attention, attention_math
 from peaksight.virtual_gpu.kernels.sdpa_choice import priority
+from peaksight.virtual_gpu.kernels.torch_private import composite, sdp_priority, set_sdp_priority
 from peaksight.virtual_gpu.tensors.values import assume
-from peaksight.virtual_gpu.torch_private import composite, sdp_priority, set_sdp_priority
 
 aten = torch.ops.aten
 

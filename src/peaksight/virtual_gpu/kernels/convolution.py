@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from peaksight.overlays.patches import Patches
-from peaksight.virtual_gpu.torch_private import suggest_memory_format
+from peaksight.virtual_gpu.kernels.torch_private import suggest_memory_format
 
 
 def install(patches: Patches) -> None:

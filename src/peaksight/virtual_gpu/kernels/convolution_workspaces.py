@@ -17,7 +17,7 @@ from peaksight.virtual_gpu.kernels import convolution_trials, cudnn_convolutions
 from peaksight.virtual_gpu.kernels.convolution_problem import Convolution
 from peaksight.virtual_gpu.kernels.reductions import split_sum
 from peaksight.virtual_gpu.kernels.temporaries import RESULTS, Dispensable, KernelCall, Rule, Temporaries, together
-from peaksight.virtual_gpu.torch_private import suggest_memory_format
+from peaksight.virtual_gpu.kernels.torch_private import suggest_memory_format
 
 aten = torch.ops.aten
 

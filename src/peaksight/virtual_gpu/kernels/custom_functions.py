@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from peaksight.errors import PeaksightError
-from peaksight.virtual_gpu.torch_private import python_kernel
+from peaksight.virtual_gpu.kernels.torch_private import python_kernel
 
 
 @cache

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from peaksight.overlays.patches import Patches
-from peaksight.virtual_gpu.torch_private import FlexAttentionHOP
+from peaksight.virtual_gpu.kernels.torch_private import FlexAttentionHOP
 
 
 def install(patches: Patches, note: Callable[[str], None]) -> None:

@@ -18,7 +18,8 @@ from peaksight.virtual_gpu.kernels.cublas import GEMMS
 from peaksight.virtual_gpu.kernels.known_operators import family
 from peaksight.virtual_gpu.kernels.linalg import batch_of
 from peaksight.virtual_gpu.kernels.temporaries import KernelCall
-from peaksight.virtual_gpu.torch_private import FakeTensor, suggest_memory_format
+from peaksight.virtual_gpu.kernels.torch_private import suggest_memory_format
+from peaksight.virtual_gpu.torch_private import FakeTensor
 
 aten = torch.ops.aten
 

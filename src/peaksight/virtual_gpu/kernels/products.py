@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
+from peaksight.virtual_gpu.kernels.torch_private import below_autograd
 from peaksight.virtual_gpu.tensors.values import assume
-from peaksight.virtual_gpu.torch_private import below_autograd
 
 aten = torch.ops.aten
 

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.kernels.sdpa_choice import HALF, UNBATCHED_SINCE, Backend, Call, choose_backend
-from peaksight.virtual_gpu.torch_private import sdp_priority
+from peaksight.virtual_gpu.kernels.torch_private import sdp_priority
 
 aten = torch.ops.aten
 # The memory-efficient kernel reads its bias, and wants it laid out, in runs of this many elements.

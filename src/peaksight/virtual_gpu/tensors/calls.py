@@ -6,10 +6,11 @@ from typing import Any
 
 import torch
 
+from peaksight.virtual_gpu.kernels.torch_private import is_composite
 from peaksight.virtual_gpu.tensors.making import is_parameter_in_the_making
 from peaksight.virtual_gpu.tensors.mapped import copies_file
 from peaksight.virtual_gpu.tensors.subclasses import is_of_host
-from peaksight.virtual_gpu.torch_private import FakeTensor, is_composite
+from peaksight.virtual_gpu.torch_private import FakeTensor
 
 
 def any_real(values: Iterable[Any]) -> bool:

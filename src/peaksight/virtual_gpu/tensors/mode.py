@@ -10,6 +10,7 @@ from torch.utils._pytree import tree_map
 
 from peaksight.errors import UnsupportedError
 from peaksight.virtual_gpu.kernels.custom_functions import function_of
+from peaksight.virtual_gpu.kernels.torch_private import composite
 from peaksight.virtual_gpu.memory.at_the_limit import let_go
 from peaksight.virtual_gpu.tensors import distinct_values, even_shares, true_counts, values
 from peaksight.virtual_gpu.tensors.cache_key import cache_key
@@ -31,7 +32,6 @@ from peaksight.virtual_gpu.torch_private import (
     DeviceMismatch,
     FakeTensor,
     FakeTensorMode,
-    composite,
     lacks_fake_kernel,
     no_dispatch,
 )

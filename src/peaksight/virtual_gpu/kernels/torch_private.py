@@ -1,0 +1,68 @@
+"""The private names of torch that tell which kernels run an operator on the card."""
+
+import functools
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any
+
+import torch
+import torch._library.custom_ops as custom_ops
+from torch._C import DispatchKey
+from torch._higher_order_ops.flex_attention import FlexAttentionHOP
+from torch._prims_common import suggest_memory_format
+
+__all__ = [
+    "FlexAttentionHOP",
+    "below_autograd",
+    "composite",
+    "cuda_kernels",
+    "is_composite",
+    "python_kernel",
+    "sdp_priority",
+    "set_sdp_priority",
+    "suggest_memory_format",
+]
+
+sdp_priority = torch._C._get_sdp_priority_order
+set_sdp_priority = torch._C._set_sdp_priority_order
+
+
+def below_autograd() -> torch._C._AutoDispatchBelowAutograd:
+    """A context in which operators skip autograd."""
+    return torch._C._AutoDispatchBelowAutograd()
+
+
+# Composite on other devices, one kernel on CUDA: in no other operator of torch 2.11 to 2.14 do the two meet.
+KERNELS_OF_CUDA = frozenset({"aten::silu_backward", "aten::mish_backward"})
+
+
+def is_composite(op: torch._ops.OpOverload) -> bool:
+    """Whether a C++ function takes `op` apart on the card."""
+    has_function = torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), DispatchKey.CompositeImplicitAutograd)
+    return has_function and op.name() not in KERNELS_OF_CUDA
+
+
+def composite(op: torch._ops.OpOverload) -> Callable[..., Any]:
+    """That function, which `op.decompose` may hide behind a decomposition in Python."""
+    return functools.partial(op._op_dk, DispatchKey.CompositeImplicitAutograd)
+
+
+def cuda_kernels(namespace: str) -> dict[torch._ops.OpOverload, Callable[..., Any]]:
+    """What runs on the card for each operator of `namespace`: what is registered for CUDA, or for any device."""
+    return _kernels(namespace, DispatchKey.CompositeExplicitAutograd) | _kernels(namespace, DispatchKey.CUDA)
+
+
+def _kernels(namespace: str, key: DispatchKey) -> dict[torch._ops.OpOverload, Callable[..., Any]]:
+    names = torch._C._dispatch_get_registrations_for_dispatch_key(key.name)
+    of_library = [name.removeprefix(f"{namespace}::") for name in names if name.startswith(f"{namespace}::")]
+    ops = [attrgetter(name if "." in name else f"{name}.default")(getattr(torch.ops, namespace)) for name in of_library]
+    return {op: functools.partial(op._op_dk, key) for op in ops}
+
+
+def python_kernel(op: torch._ops.OpOverload) -> Callable[..., Any] | None:
+    """What a function under `torch.library.custom_op` runs on the card; None for other operators."""
+    if op.name() not in custom_ops.OPDEFS:
+        return None
+    keys = DispatchKey.CUDA, DispatchKey.CompositeExplicitAutograd
+    registered = (key for key in keys if torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key))
+    return next((functools.partial(op._op_dk, key) for key in registered), None)
