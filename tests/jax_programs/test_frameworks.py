@@ -16,12 +16,19 @@ from peaksight.records import ScriptCommand
         ("import torch\nimport jax", False),
         ("import torch", False),
         ("import numpy", False),
+        ("import runpy\nrunpy.run_path('model.py')", True),
+        ("import elsewhere", True),
+        ("import peaksight", False),
         ("import jax as", False),
     ],
 )
-def test_by_what_it_imports(tmp_path, source, expected):
-    """Its own imports count, and those of modules beside it."""
+def test_by_what_it_imports(tmp_path, monkeypatch, source, expected):
+    """Its own imports count, and those of modules beside it, on PYTHONPATH, and of what it runs."""
     (tmp_path / "model.py").write_text("from jax import numpy\n")
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "elsewhere.py").write_text("import flax\n")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'more'}")
+    monkeypatch.chdir(tmp_path)
     script = tmp_path / "train.py"
     script.write_text(source)
 

@@ -106,8 +106,8 @@ def _output(planned: Planned, aval: Any, path: str, given: list[tuple[int, What]
     role = roles_of((path,), (False,), (is_floating(aval),))[0]
     if role is Role.INPUT:
         ending = _PLACE.sub("", path)
-        like = (what for _, what in given if ending and what.tensor == tensor and what.module.endswith(ending))
-        role = next((what.role for what in like), Role.UNKNOWN)
+        like = [what.role for _, what in given if what.tensor == tensor and what.module.endswith(ending)]
+        role = like[0] if like and (ending or len(like) == 1) else Role.UNKNOWN
     return What(role=role, tensor=tensor, module=name, op="output")
 
 
