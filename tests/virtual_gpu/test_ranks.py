@@ -12,6 +12,7 @@ from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 from peaksight.errors import ScriptError, UnsupportedError
@@ -269,6 +270,31 @@ def test_a_mesh_of_more_ranks_than_there_are(rank):
         with pytest.raises(ScriptError, match=r"The mesh of 3 x 2 ranks at .* its world of 4.*--ranks 6") as caught:
             make("cuda", (3, 2))
         assert caught.value.slug == "mesh-shape"
+
+
+def test_a_mesh_that_leaves_ranks_over(rank):
+    """GIVEN three of four ranks, THEN one is in no mesh; near miss: a half."""
+    with pytest.raises(ScriptError, match=r"The mesh of 3 ranks at .* does not divide its world of 4.*--ranks 3"):
+        init_device_mesh("cuda", (3,))
+    assert init_device_mesh("cuda", (SIZE // 2,)).size() == 2
+
+
+def test_collectives_of_dtensors_are_compared(rank):
+    """What a redistribution calls, on fake tensors: three ways from shards, with the shapes that a rank gives."""
+    mesh = init_device_mesh("cuda", (SIZE,))
+    shards = DTensor.from_local(torch.ones(2, 8, device="cuda"), mesh, [Shard(0)], run_check=False)
+    partial = DTensor.from_local(torch.ones(8, 8, device="cuda"), mesh, [Partial()], run_check=False)
+    shards.redistribute(mesh, [Replicate()])
+    shards.redistribute(mesh, [Shard(1)])
+    partial.redistribute(mesh, [Shard(0)])
+    partial.redistribute(mesh, [Replicate()])
+
+    assert [(fact.kind, fact.tensors, fact.group) for fact in rank.collectives.facts] == [
+        ("all_gather", "float32[2, 8]", "0-3"),
+        ("all_to_all", "float32[2, 8]", "0-3"),
+        ("reduce_scatter", "float32[8, 8]", "0-3"),
+        ("all_reduce", "float32[8, 8]", "0-3"),
+    ]
 
 
 @pytest.mark.parametrize("strided", [False, True])

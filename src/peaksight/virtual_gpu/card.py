@@ -28,7 +28,7 @@ from peaksight.virtual_gpu.memory.devices import Devices, allocator_of
 from peaksight.virtual_gpu.memory.ledger import Ledger
 from peaksight.virtual_gpu.memory.left_behind import left_behind_bytes
 from peaksight.virtual_gpu.memory.roles import COPIES, Roles, is_of_host
-from peaksight.virtual_gpu.ranks.collectives import Collectives
+from peaksight.virtual_gpu.ranks.collectives import Collectives, note_functional
 from peaksight.virtual_gpu.ranks.world import World
 from peaksight.virtual_gpu.script.other_processes import refuse_card, refuse_used_card
 from peaksight.virtual_gpu.source_lines import Lines, SourceLines
@@ -145,6 +145,7 @@ class VirtualGpu:
             return
         if self._nodes.pending() and torch.is_grad_enabled():
             self._nodes.note(self.loop.module, self._current_lines())
+        note_functional(func, args)
         if func in SLICES:
             self.witness.sliced(self.lines.current().source, args)
         card = card_of(out)

@@ -64,6 +64,7 @@ __all__ = [
     "optimizer_module",
     "rebuilding",
     "renumber",
+    "resolve_group",
     "selective_modes",
     "serialization",
     "storage_device",
@@ -181,6 +182,11 @@ def _push_modes(modes: Sequence[TorchFunctionMode]) -> None:
 def world() -> Any:
     """What torch.distributed knows of the groups of this process."""
     return torch.distributed.distributed_c10d._world
+
+
+def resolve_group(name: str) -> Any:
+    """The process group that functional collectives know by `name`."""
+    return torch.distributed.distributed_c10d._resolve_process_group(name)
 
 
 def finished_work(result: object) -> "torch.distributed.Work":

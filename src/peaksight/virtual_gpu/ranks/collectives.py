@@ -1,14 +1,26 @@
 """The collectives that a rank calls, in order: by them is seen whether ranks agree."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from peaksight.records import CollectiveFact
 from peaksight.virtual_gpu.memory.births import in_words
 from peaksight.virtual_gpu.source_lines import SourceLines
+from peaksight.virtual_gpu.torch_private import FakeTensor, resolve_group
 from peaksight.virtual_gpu.training.training_loop import TrainingLoop
 
 MAX_TENSORS = 4
+# Those of DTensor, by what the names of the operators begin with. On fake tensors they reach no group.
+_NAMESPACES = ("_c10d_functional", "_dtensor")
+_FUNCTIONAL = {
+    "all_reduce": "all_reduce",
+    "all_gather_into_tensor": "all_gather",
+    "reduce_scatter_tensor": "reduce_scatter",
+    "all_to_all_single": "all_to_all",
+    "shard_dim_alltoall": "all_to_all",
+    "broadcast": "broadcast",
+}
 
 
 class Collectives:
@@ -31,6 +43,28 @@ class Collectives:
             step=self._loop.step,
         )
         self.facts.append(fact)
+
+
+def note_functional(func: Any, args: tuple[Any, ...]) -> None:
+    """The operator `func` was called: where it is a functional collective on the card, its group hears of it."""
+    kind = functional_kind(func)
+    if kind is None:
+        return
+    from peaksight.virtual_gpu.ranks import process_group
+
+    tensors = args[0] if isinstance(args[0], (list, tuple)) else args[:1]
+    group = args[-1] if not isinstance(args[-1], str) else resolve_group(args[-1])
+    if all(isinstance(tensor, FakeTensor) for tensor in tensors):
+        process_group.called(group, kind, tensors)
+
+
+@cache
+def functional_kind(func: Any) -> str | None:
+    """The kind of collective that an operator is, None for any other."""
+    if getattr(func, "namespace", "") not in _NAMESPACES:
+        return None
+    name = func.name().partition("::")[2]
+    return next((kind for start, kind in _FUNCTIONAL.items() if name.startswith(start)), None)
 
 
 def _in_words(tensors: Sequence[Any]) -> str:

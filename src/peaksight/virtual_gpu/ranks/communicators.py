@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from peaksight.units import MIB
+from peaksight.virtual_gpu.tensors.values import is_computing
 
 # benchmarks/ranks/communicators-2.json: two H200, torch 2.11+cu130, 2026-11-28. With the first come NCCL's kernels.
 _FIRST_BYTES = 840 * MIB
@@ -28,6 +29,8 @@ class Communicators:
 
     def called(self, group: Any, kind: str, tensors: Sequence[Any]) -> None:
         """The collective `kind` of `group` was called."""
+        if is_computing():
+            return
         if kind == "all_to_all" and self._num_groups and not self._exchange_bytes:
             self._exchange_bytes = _ALL_TO_ALL_BYTES
             self._tell()

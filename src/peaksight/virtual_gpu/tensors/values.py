@@ -96,6 +96,14 @@ class Family:
         self.valid = True
 
 
+_computing: list[Any] = []
+
+
+def is_computing() -> bool:
+    """Whether an operator runs on values beside the run, in which it was called once."""
+    return bool(_computing)
+
+
 def follow(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> None:
     """After `out = func(*args)` on the virtual GPU: compute the values of `out` where all inputs have theirs."""
     outputs = out if isinstance(out, (list, tuple)) else (out,)
@@ -138,7 +146,11 @@ def _compute(
         args, kwargs = tree_map(_to_host, (args, kwargs))
         if "device" in kwargs:
             kwargs["device"] = torch.device("cpu")
-        result = func(*args, **kwargs)
+        _computing.append(func)
+        try:
+            result = func(*args, **kwargs)
+        finally:
+            _computing.pop()
     except (RuntimeError, NotImplementedError, TypeError, IndexError, ValueError):
         return None
     result = result if isinstance(result, (list, tuple)) else (result,)
