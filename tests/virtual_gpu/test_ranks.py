@@ -272,6 +272,14 @@ def test_a_mesh_of_more_ranks_than_there_are(rank):
         assert caught.value.slug == "mesh-shape"
 
 
+def test_a_script_without_its_launcher(monkeypatch):
+    """It fails as it does on the card, with how to start it."""
+    monkeypatch.delenv("RANK", raising=False)
+    with h100(), pytest.raises(ValueError, match="environment variable RANK expected") as caught:
+        dist.init_process_group("nccl")
+    assert "--ranks N" in caught.value.__notes__[0]
+
+
 def test_a_mesh_that_leaves_ranks_over(rank):
     """GIVEN three of four ranks, THEN one is in no mesh; near miss: a half."""
     with pytest.raises(ScriptError, match=r"The mesh of 3 ranks at .* does not divide its world of 4.*--ranks 3"):

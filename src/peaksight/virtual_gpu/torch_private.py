@@ -184,7 +184,7 @@ def world() -> Any:
     return torch.distributed.distributed_c10d._world
 
 
-def resolve_group(name: str) -> Any:
+def resolve_group(name: Any) -> Any:
     """The process group that functional collectives know by `name`."""
     return torch.distributed.distributed_c10d._resolve_process_group(name)
 

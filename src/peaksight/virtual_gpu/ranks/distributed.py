@@ -22,6 +22,10 @@ Note = Callable[..., None]
 Called = Callable[[Any, str, Any], None]
 
 _BACKEND = "same_ranks"
+_NO_LAUNCHER = (
+    "Nothing says as how many ranks this script runs: start it with --ranks N, "
+    "or as on the cluster: peaksight run torchrun --nproc-per-node N ..."
+)
 _NCCL = (2, 28, 9)  # of torch 2.11 to 2.14
 
 
@@ -35,6 +39,7 @@ def install(patches: Patches, devices: Devices, world: World, note: Note, called
     if dist.is_available():
         _make_groups(patches, world, note, called)
         _keep_stores_in_process(patches)
+        _name_launchers(patches)
         sharding.install(patches, unrecorded)
         refused.install(patches, world)
         ddp.install(patches, devices, note)
@@ -104,6 +109,21 @@ def _keep_stores_in_process(patches: Patches) -> None:
         for name in ("TCPStore", "FileStore"):
             if hasattr(owner, name):
                 patches.set(owner, name, make_store)
+
+
+def _name_launchers(patches: Patches) -> None:
+    """A script that torchrun starts fails without it: the traceback says how it is started here."""
+    rendezvous = sys.modules["torch.distributed.rendezvous"]
+
+    def failed(message: str) -> ValueError:
+        error: ValueError = fail(message)
+        if "environment variable" in message:
+            error.add_note(_NO_LAUNCHER)
+        return error
+
+    fail: Any = getattr(rendezvous, "_rendezvous_error", None)
+    if fail is not None:
+        patches.set(rendezvous, "_rendezvous_error", failed)
 
 
 def _start_one_process(patches: Patches, world: World) -> None:
