@@ -58,6 +58,19 @@ def test_a_checkpoint_that_is_cast_inside(pi0_like):
     assert found.at.startswith("pi0_like.py:")
 
 
+def test_what_a_scan_casts_and_passes_on_is_not_only_cast():
+    """As `nnx.scan` does with the parameters of its layers, which are then updated."""
+
+    def step(layers, x):
+        body = jax.checkpoint(lambda x, w: (jnp.tanh(x @ w.astype(jnp.bfloat16)), w))
+        grads = jax.grad(lambda layers: jnp.sum(jax.lax.scan(body, x, layers)[0]).astype(jnp.float32))(layers)
+        return jax.lax.scan(body, x, layers)[1] - grads
+
+    fact = program(step, matrix(4, 512, 512), matrix(8, 512, dtype=jnp.bfloat16), donate_argnums=0).arguments[0]
+
+    assert fact.cast_to == ""
+
+
 def test_gradients_over_frozen_parameters(pi0_like):
     """Only a norm reads them."""
     found = pi0_causes(pi0_like, diff_all=True)["jax-frozen-gradients"]

@@ -50,18 +50,40 @@ def _is_cast(value: Value, uses: list[Node]) -> bool:
 
 
 def _first_uses(value: Value, graph: Graph, readers: Readers) -> list[Node]:
-    """The nodes that use `value`, through what only moves it and into the bodies of loops."""
+    """The nodes that use `value`, through what only moves it, and into the bodies of loops and out of them again."""
     uses: list[Node] = []
-    for node in readers.get(value, ()):
-        if node.bodies:
-            for body, inner in into_bodies(node, {value}):
-                uses += [use for each in inner for use in _first_uses(each, body, readers_of(body))]
-        elif node.name in MOVES or node.name == BARRIER:
-            moved = [node.writes[node.reads.index(value)]] if node.name == BARRIER else node.writes
-            uses += [use for each in moved for use in _first_uses(each, graph, readers)]
-        else:
-            uses.append(node)
+    for each in _moved(value, readers):
+        for node in readers.get(each, ()):
+            if node.bodies:
+                uses += _uses_in(node, each, graph, readers)
+            elif not _moves(node):
+                uses.append(node)
     return uses
+
+
+def _uses_in(node: Node, value: Value, graph: Graph, readers: Readers) -> list[Node]:
+    uses: list[Node] = []
+    for body, inner in into_bodies(node, {value}):
+        of_body = readers_of(body)
+        same = {moved for each in inner for moved in _moved(each, of_body)}
+        uses += [use for each in inner for use in _first_uses(each, body, of_body)]
+        passed_on = (out for out, each in zip(node.writes, body.outputs, strict=False) if each in same)
+        uses += [use for each in passed_on for use in _first_uses(each, graph, readers)]
+    return uses
+
+
+def _moved(value: Value, readers: Readers) -> list[Value]:
+    """`value` and what only moves it."""
+    found = [value]
+    for each in found:
+        for node in readers.get(each, ()):
+            if _moves(node):
+                found += [node.writes[node.reads.index(each)]] if node.name == BARRIER else node.writes
+    return found
+
+
+def _moves(node: Node) -> bool:
+    return not node.bodies and (node.name in MOVES or node.name == BARRIER)
 
 
 def _narrow(graph: Graph, values: set[Value], bits: int, new_bits: int) -> None:
