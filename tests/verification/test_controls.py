@@ -1,11 +1,9 @@
 """The certificate on pairs of training scripts of which it is known how they differ."""
 
-import json
 
 import pytest
 
-from benchmarks.controls.table import SCRIPTS, controls, words_of
-from helpers_commands import peaksight
+from benchmarks.controls.table import SCRIPTS, controls
 
 pytestmark = pytest.mark.torch
 
@@ -54,17 +52,6 @@ def test_the_verdict_with_libraries(verifier_in_processes, control):
     answer = verifier_in_processes.verify(control)
 
     assert [] == answer.mistakes, answer
-
-
-def test_the_command(tmp_path):
-    """A refused change has exit code 1 and a certificate that says so."""
-    control = CONTROLS["late-binding"]
-    words = ["--against", " ".join(words_of(control.original)), *words_of(control.changed)]
-
-    done = peaksight("verify", "--steps", "1", "--json", "-", *words, cwd=tmp_path)
-
-    assert 1 == done.returncode, done.stderr
-    assert "different" == json.loads(done.stdout)["verdict"]
 
 
 def test_every_script_has_a_control():
