@@ -70,6 +70,11 @@ class Rule:
         return tuple(answer)
 
 
+def is_notable(evidence: Evidence, num_bytes: int) -> bool:
+    """Whether `num_bytes` less at the peak are enough for a cause of it."""
+    return num_bytes >= NOTABLE_SHARE * evidence.peak_bytes
+
+
 def _num_steps(capture: Capture) -> int:
     return sum(step.complete for step in capture.steps)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
-from peaksight.diagnosis.rule import NOTABLE_SHARE
+from peaksight.diagnosis.rule import is_notable
 from peaksight.records import Allocation, Basis, Effect, Finding, Fix, TermFact
 from peaksight.units import format_bytes
 
@@ -17,7 +17,7 @@ def terms_finding(evidence: Evidence, rule: str, counts: Callable[[int], bool]) 
     sums = [terms for terms in _sums(evidence) if counts(len(terms))]
     waiting = {a: tick for terms in sums for a, tick in _done_earlier(evidence, terms)}
     saved = evidence.saved_by_freeing(waiting)
-    if not sums or saved < NOTABLE_SHARE * evidence.peak_bytes:
+    if not sums or not is_notable(evidence, saved):
         return None
     held = [a for a in evidence.live if a in waiting]
     passes = {fact.number: fact for fact in evidence.capture.backwards}

@@ -34,7 +34,7 @@ together: these are no cause. Two terms are told by two-graphs, a graph of one p
 from peaksight.diagnosis.earlier_steps import names_of
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
 from peaksight.diagnosis.overdue import Overdue
-from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
+from peaksight.diagnosis.rule import Answer, Need, Refuted, Rule, is_notable
 from peaksight.diagnosis.terms import MIN_MICRO_BATCHES, terms_finding
 from peaksight.records import Allocation, Basis, Effect, Finding, Fix
 from peaksight.units import format_bytes
@@ -47,7 +47,7 @@ def examine(evidence: Evidence) -> Answer:
     num_rounds = len(overdue.rounds(kept))
     if num_rounds > 1 and overdue.has_name(kept):
         saved = evidence.saved_by_freeing(overdue.ticks)
-        if saved >= NOTABLE_SHARE * evidence.peak_bytes:
+        if is_notable(evidence, saved):
             return [_added_up(evidence, kept, num_rounds, saved)]
     found = terms_finding(evidence, RULE.slug, lambda count: count >= MIN_MICRO_BATCHES)
     if found is not None:

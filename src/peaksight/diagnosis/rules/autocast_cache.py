@@ -35,7 +35,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
-from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
+from peaksight.diagnosis.rule import Answer, Need, Refuted, Rule, is_notable
 from peaksight.diagnosis.shapes import shape_of
 from peaksight.records import Allocation, Basis, Effect, Finding, Fix, Phase, Role
 from peaksight.units import format_bytes
@@ -53,7 +53,7 @@ def examine(evidence: Evidence) -> Answer:
     saved = evidence.peak_bytes - evidence.lifetimes.with_gaps(kept)
     peak = evidence.capture.peak_tick
     held = [a for a in evidence.live if any(first <= peak < end for first, end in kept.get(a, ()))]
-    if saved < NOTABLE_SHARE * evidence.peak_bytes:
+    if not is_notable(evidence, saved):
         return Refuted(f"casts of weights hold {format_bytes(total_bytes(held))} beyond their use at the peak")
     return [
         Finding(

@@ -31,7 +31,7 @@ from collections.abc import Iterator, Sequence
 
 from peaksight.attribution.live_set import is_alive
 from peaksight.diagnosis.evidence import Evidence, largest_lines, total_bytes
-from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
+from peaksight.diagnosis.rule import Answer, Need, Refuted, Rule, is_notable
 from peaksight.records import Allocation, Basis, CheckpointFact, Effect, Finding, Fix
 from peaksight.units import format_bytes
 
@@ -50,7 +50,7 @@ def examine(evidence: Evidence) -> Answer:
     if held < DOMINANT_SHARE * all_held:
         return Refuted(f"{len(regions)} regions are run again, of which the largest holds {format_bytes(held)}")
     saved = evidence.saved_without(_halves(_alike(largest, calls), evidence))
-    if saved < NOTABLE_SHARE * evidence.peak_bytes:
+    if not is_notable(evidence, saved):
         return Refuted(f"with two regions instead of one the peak falls by {format_bytes(saved)} only")
     return [_finding(largest, regions[largest], saved, evidence)]
 

@@ -33,7 +33,7 @@ from collections.abc import Iterator, Sequence
 
 from peaksight.diagnosis.evidence import Evidence, largest_lines
 from peaksight.diagnosis.input_dependent import depends_on_input
-from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, NotDecidable, Refuted, Rule
+from peaksight.diagnosis.rule import Answer, Need, NotDecidable, Refuted, Rule, is_notable
 from peaksight.diagnosis.shapes import Shape, parsed
 from peaksight.records import Allocation, Basis, BatchFact, Effect, Finding, Fix
 from peaksight.units import format_bytes
@@ -60,7 +60,7 @@ def _examined(facts: Sequence[BatchFact], factor: int, evidence: Evidence) -> Fi
     blocks = list(_made_of(facts, evidence))
     lower = evidence.lifetimes.with_sizes({block: block.allocated_bytes // factor for block in blocks})
     falls = evidence.lifetimes.peak_bytes - lower
-    if falls < NOTABLE_SHARE * evidence.peak_bytes:
+    if not is_notable(evidence, falls):
         return Refuted(f"with one row a sample instead of {factor} the peak falls by {format_bytes(falls)} only")
     of_loader = frozenset(blocks)
     fact = next(fact for fact in facts if _factor(fact) == factor)

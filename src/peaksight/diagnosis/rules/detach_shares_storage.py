@@ -29,7 +29,7 @@ from bisect import bisect_right
 from peaksight.diagnosis.earlier_steps import names_of
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
 from peaksight.diagnosis.overdue import Overdue
-from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
+from peaksight.diagnosis.rule import Answer, Need, Refuted, Rule, is_notable
 from peaksight.records import Allocation, Basis, Effect, Finding, Fix, Role
 from peaksight.units import format_bytes
 
@@ -42,7 +42,7 @@ def examine(evidence: Evidence) -> Answer:
     held = [a for a in evidence.live if a in due and due[a] < evidence.capture.peak_tick]
     kept_bytes = sum(shown[allocation] for allocation in held)
     saved = evidence.saved_by_freeing(due) - kept_bytes
-    if saved < NOTABLE_SHARE * evidence.peak_bytes:
+    if not is_notable(evidence, saved):
         return Refuted(f"views that are kept hold {format_bytes(total_bytes(held) - kept_bytes)} beyond what they show")
     return [
         Finding(

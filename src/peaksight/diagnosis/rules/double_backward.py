@@ -25,7 +25,7 @@ What the forward keeps for longer because of it is not counted.
 """
 
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
-from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
+from peaksight.diagnosis.rule import Answer, Need, Refuted, Rule, is_notable
 from peaksight.records import Allocation, BackwardFact, Basis, Effect, Finding, Fix, Phase, Role
 from peaksight.units import format_bytes
 
@@ -37,7 +37,7 @@ def examine(evidence: Evidence) -> Answer:
         return Refuted("no backward pass was asked to create a graph")
     made = _made_by(evidence, passes)
     saved = evidence.saved_without(made)
-    if saved < NOTABLE_SHARE * evidence.peak_bytes:
+    if not is_notable(evidence, saved):
         return Refuted(f"without the graphs of backward passes the peak falls by {format_bytes(saved)} only")
     held = [allocation for allocation in evidence.live if allocation in made]
     lines = sorted({fact.at for fact in passes})

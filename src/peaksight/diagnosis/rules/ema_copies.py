@@ -29,7 +29,7 @@ from collections.abc import Iterator
 
 from peaksight.diagnosis.copied_state import copies_of_state
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
-from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
+from peaksight.diagnosis.rule import Answer, Need, Refuted, Rule, is_notable
 from peaksight.records import Allocation, Basis, Effect, Finding, Fix, Phase, Role
 from peaksight.units import format_bytes
 
@@ -40,7 +40,7 @@ def examine(evidence: Evidence) -> Answer:
     twins = set(_twins(evidence))
     found = copies | twins
     saved = evidence.saved_without(found)
-    if saved < NOTABLE_SHARE * evidence.peak_bytes:
+    if not is_notable(evidence, saved):
         return Refuted(f"copies of parameters hold {format_bytes(total_bytes(found))}")
     held = [allocation for allocation in evidence.live if allocation in found]
     parameters = [a for a in evidence.live if a.role is Role.PARAMETER and a not in found]

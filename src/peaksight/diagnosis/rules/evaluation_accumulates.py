@@ -35,7 +35,7 @@ from itertools import groupby, pairwise
 
 from peaksight.diagnosis.earlier_steps import names_of
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
-from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
+from peaksight.diagnosis.rule import Answer, Need, Refuted, Rule, is_notable
 from peaksight.records import Allocation, Basis, CallFact, Effect, Finding, Fix, Role
 from peaksight.units import format_bytes
 
@@ -53,7 +53,7 @@ def examine(evidence: Evidence) -> Answer:
         kept |= collected
     saved = evidence.saved_by_freeing(kept)
     held = [allocation for allocation in evidence.live if allocation in kept]
-    if saved < NOTABLE_SHARE * evidence.peak_bytes:
+    if not is_notable(evidence, saved):
         return Refuted(f"batches of evaluations leave {format_bytes(total_bytes(held))} that is there at the peak")
     # A model that acts, or labels, in train mode evaluates nothing.
     who = "Forward passes without a backward leave" if in_training_mode else "An evaluation collects"

@@ -32,7 +32,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
-from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
+from peaksight.diagnosis.rule import Answer, Need, Refuted, Rule, is_notable
 from peaksight.records import Allocation, Basis, CallFact, Effect, Finding, Fix, Phase, Role
 from peaksight.units import format_bytes
 
@@ -47,7 +47,7 @@ def examine(evidence: Evidence) -> Answer:
         return Refuted("a backward pass uses something of every forward that autograd recorded")
     saved_in_vain = {a: tick for call in calls for a, tick in _saved_in(evidence, call)}
     saved = evidence.saved_by_freeing(saved_in_vain)
-    if saved < NOTABLE_SHARE * evidence.peak_bytes:
+    if not is_notable(evidence, saved):
         return Refuted(f"without what {len(calls)} such forwards save the peak falls by {format_bytes(saved)} only")
     held = [allocation for allocation in evidence.live if allocation in saved_in_vain]
     modules = sorted({call.module for call in calls})

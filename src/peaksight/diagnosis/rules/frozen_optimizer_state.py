@@ -23,7 +23,7 @@ A parameter that needs a gradient and gets none is not taken for frozen.
 """
 
 from peaksight.diagnosis.evidence import Evidence, main_line, total_bytes
-from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
+from peaksight.diagnosis.rule import Answer, Need, Refuted, Rule, is_notable
 from peaksight.diagnosis.rules.frozen_saves_activations import frozen_subtrees, is_in_frozen
 from peaksight.records import Basis, Effect, Finding, Fix, Role
 from peaksight.units import format_bytes
@@ -39,7 +39,7 @@ def examine(evidence: Evidence) -> Answer:
     state = [a for a in evidence.capture.allocations if a.role is Role.OPTIMIZER_STATE]
     kept = [a for a in state if is_in_frozen(a.module, frozen)]
     saved = evidence.saved_without(kept)
-    if saved < NOTABLE_SHARE * evidence.peak_bytes:
+    if not is_notable(evidence, saved):
         return Refuted(f"without the state of frozen parameters the peak falls by {format_bytes(saved)} only")
     return [
         Finding(

@@ -31,7 +31,7 @@ from collections.abc import Mapping
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
 from peaksight.diagnosis.input_dependent import saved_in_own_step
 from peaksight.diagnosis.module_blocks import block_of
-from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
+from peaksight.diagnosis.rule import Answer, Need, Refuted, Rule, is_notable
 from peaksight.records import Allocation, Basis, Capture, Effect, Finding, Fix
 from peaksight.units import format_bytes
 
@@ -43,7 +43,7 @@ def examine(evidence: Evidence) -> Answer:
         return Refuted("no module has all of its parameters frozen")
     saved = [a for a in evidence.capture.allocations if _is_saved(evidence, a) and _is_frozen_with_block(a, frozen)]
     falls = evidence.saved_without(saved)
-    if falls < NOTABLE_SHARE * evidence.peak_bytes:
+    if not is_notable(evidence, falls):
         return Refuted(f"without what frozen modules save the peak falls by {format_bytes(falls)} only")
     of_run = frozenset(saved)
     held = [a for a in evidence.live if a in of_run]

@@ -27,7 +27,7 @@ Each rank is simulated alone: what others send to its card does not show.
 """
 
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
-from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Refuted, Rule
+from peaksight.diagnosis.rule import Answer, Refuted, Rule, is_notable
 from peaksight.records import Allocation, Basis, Category, Effect, Finding, Fix, Role
 from peaksight.units import format_bytes
 
@@ -46,7 +46,7 @@ def examine(evidence: Evidence) -> Answer:
     if total_bytes(gradients) < BESIDE * total_bytes(held):
         return Refuted(f"gradients are views of the {format_bytes(total_bytes(held))} of buckets")
     saved = evidence.saved_by_freeing({a: a.born + 1 for a in evidence.capture.allocations if a.role is Role.GRADIENT})
-    if saved < NOTABLE_SHARE * evidence.peak_bytes:
+    if not is_notable(evidence, saved):
         return Refuted(f"with gradients in the {format_bytes(total_bytes(held))} of buckets the peak falls by little")
     return [
         Finding(
@@ -87,7 +87,7 @@ def _flattened(evidence: Evidence) -> list[Allocation]:
 
 def _of_flat_copies(evidence: Evidence, flat: list[Allocation]) -> Answer:
     saved = evidence.saved_without(flat)
-    if saved < NOTABLE_SHARE * evidence.peak_bytes:
+    if not is_notable(evidence, saved):
         return Refuted(f"without the flat copies of gradients the peak falls by {format_bytes(saved)} only")
     held = evidence.live_of(flat)
     return [

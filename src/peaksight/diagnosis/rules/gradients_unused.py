@@ -31,7 +31,7 @@ from collections.abc import Iterator, Sequence
 
 from peaksight.attribution.live_set import is_alive
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
-from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, NotDecidable, Refuted, Rule
+from peaksight.diagnosis.rule import Answer, Need, NotDecidable, Refuted, Rule, is_notable
 from peaksight.records import Allocation, Basis, CallFact, Effect, Finding, Fix, Phase, Role
 from peaksight.units import format_bytes
 
@@ -52,7 +52,7 @@ def examine(evidence: Evidence) -> Answer:
         return NotDecidable("gradients are set to zero, not to None: which of them are in vain does not show")
     saved_for_them = list(_saved_for(evidence, kept))
     falls = evidence.saved_without([*kept, *saved_for_them])
-    if falls < NOTABLE_SHARE * evidence.peak_bytes:
+    if not is_notable(evidence, falls):
         return Refuted(f"without gradients that nothing updates with the peak falls by {format_bytes(falls)} only")
     return [_finding(evidence, kept, saved_for_them, trained, falls)]
 

@@ -40,7 +40,7 @@ that a variable adds up are told by accumulated-graph.
 from peaksight.diagnosis.earlier_steps import names_of
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
 from peaksight.diagnosis.overdue import Overdue
-from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
+from peaksight.diagnosis.rule import Answer, Need, Refuted, Rule, is_notable
 from peaksight.records import Allocation, Basis, Effect, Finding, Fix
 from peaksight.units import format_bytes
 
@@ -56,7 +56,7 @@ def examine(evidence: Evidence) -> Answer:
             f"not one graph but those of {num_rounds} forwards are alive: see accumulated-graph and grows-each-step"
         )
     saved = evidence.saved_by_freeing(overdue.ticks)
-    if saved < NOTABLE_SHARE * evidence.peak_bytes:
+    if not is_notable(evidence, saved):
         return Refuted(f"what earlier passes saved holds {format_bytes(total_bytes(kept))} at the peak")
     return [
         Finding(

@@ -32,7 +32,7 @@ from collections.abc import Mapping, Sequence
 
 from peaksight.diagnosis.earlier_steps import names_of
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
-from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, NotDecidable, Refuted, Rule
+from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, NotDecidable, Refuted, Rule, is_notable
 from peaksight.gpus import known_cards
 from peaksight.records import Allocation, Basis, Effect, Finding, Fix, Phase, Role
 from peaksight.units import format_bytes
@@ -54,7 +54,7 @@ def examine(evidence: Evidence) -> Answer:
         return Refuted(f"of steps before the last one, {format_bytes(total_bytes(kept))} are alive at the peak")
     saved = evidence.saved_by_freeing(_outliving(evidence, kept, ends))
     each = sorted(map(total_bytes, left.values()))[(len(left) - 1) // 2]
-    if saved < NOTABLE_SHARE * evidence.peak_bytes and each < GROWTH_SHARE * evidence.peak_bytes:
+    if not is_notable(evidence, saved) and each < GROWTH_SHARE * evidence.peak_bytes:
         return Refuted(f"what steps leave behind is {format_bytes(total_bytes(kept))} in {len(left)} steps")
     return [
         Finding(

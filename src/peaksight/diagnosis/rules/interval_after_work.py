@@ -30,7 +30,7 @@ no number in the text, the estimate takes it for two, the least that it can be.
 from collections.abc import Iterator
 
 from peaksight.diagnosis.evidence import Evidence, largest_lines, total_bytes
-from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
+from peaksight.diagnosis.rule import Answer, Need, Refuted, Rule, is_notable
 from peaksight.records import Allocation, Basis, Category, Effect, Finding, Fix, Role, StatementFact
 from peaksight.units import format_bytes
 
@@ -55,7 +55,7 @@ def _of_slice(work: StatementFact, evidence: Evidence) -> Finding | Refuted:
     made = [allocation for allocation in evidence.capture.allocations if _is_made_by(work, allocation)]
     saved = evidence.saved_without(made)
     is_setting = work.kind == "slice-after-work"
-    if not made or (saved < NOTABLE_SHARE * evidence.peak_bytes and not is_setting):
+    if not made or (not is_notable(evidence, saved) and not is_setting):
         return Refuted(f"without all of the work at {work.at} the peak falls by {format_bytes(saved)} only")
     return _finding(
         work,
@@ -80,7 +80,7 @@ def _of_steps(work: StatementFact, evidence: Evidence) -> Finding | Refuted:
     made = [each for each in evidence.capture.allocations if _is_made_by(work, each)]
     saved = evidence.saved_without(dict.fromkeys([*made, *held]))
     num_bytes = max(total_bytes(held), saved)
-    if num_bytes < NOTABLE_SHARE * evidence.peak_bytes:
+    if not is_notable(evidence, num_bytes):
         return Refuted(f"what {work.at} makes in each step holds {format_bytes(num_bytes)} at the peak")
     return _finding(
         work,

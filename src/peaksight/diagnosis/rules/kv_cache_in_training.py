@@ -32,7 +32,7 @@ are known by the names of transformers: `past_key_values`, `past_key_value`, `ke
 
 from peaksight.diagnosis.evidence import Evidence, main_line, total_bytes
 from peaksight.diagnosis.named_outputs import CACHE_NAMES, held_as, without_copies
-from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
+from peaksight.diagnosis.rule import Answer, Need, Refuted, Rule, is_notable
 from peaksight.records import Allocation, Basis, Effect, Finding, Fix
 from peaksight.units import format_bytes
 
@@ -43,7 +43,7 @@ def examine(evidence: Evidence) -> Answer:
     if not cached:
         return Refuted("no cache of keys and values is held when a backward pass begins or a step ends")
     saved = evidence.saved_by_freeing(without_copies(evidence, cached))
-    has_effect = saved >= NOTABLE_SHARE * evidence.peak_bytes
+    has_effect = is_notable(evidence, saved)
     return [
         Finding(
             rule=RULE.slug,

@@ -28,7 +28,7 @@ go. What another process puts on this card is not seen.
 from collections import Counter
 
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
-from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
+from peaksight.diagnosis.rule import Answer, Need, Refuted, Rule, is_notable
 from peaksight.records import Allocation, Basis, Effect, Finding, Fix, Role
 from peaksight.units import format_bytes
 
@@ -45,7 +45,7 @@ def examine(evidence: Evidence) -> Answer:
     if total_bytes(held) < PART_OF_MODEL * parameters or not held:
         return Refuted(f"dictionaries hold {format_bytes(total_bytes(held))} that look like state of the model")
     saved = evidence.saved_without(held)
-    if saved < NOTABLE_SHARE * evidence.peak_bytes:
+    if not is_notable(evidence, saved):
         return Refuted(f"without what was loaded the peak falls by {format_bytes(saved)}")
     hold = evidence.holds[max(held, key=lambda allocation: allocation.allocated_bytes).born][-1]
     return [

@@ -30,7 +30,7 @@ from collections.abc import Iterator, Sequence
 
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
 from peaksight.diagnosis.module_blocks import block_of
-from peaksight.diagnosis.rule import NATURAL_SHARE, NOTABLE_SHARE, Answer, Refuted, Rule
+from peaksight.diagnosis.rule import NATURAL_SHARE, Answer, Refuted, Rule, is_notable
 from peaksight.diagnosis.shapes import shape_of
 from peaksight.records import Allocation, Basis, Effect, Finding, Fix, LabelFact, Phase, Role
 from peaksight.units import format_bytes
@@ -46,7 +46,7 @@ def examine(evidence: Evidence) -> Answer:
     if not blocks:
         return Refuted(f"no log-softmax is over {MIN_CLASSES} classes or more")
     falls = evidence.saved_without(blocks)
-    if falls < NOTABLE_SHARE * evidence.peak_bytes:
+    if not is_notable(evidence, falls):
         return Refuted(f"without logits and what is made of them the peak falls by {format_bytes(falls)} only")
     of_run = frozenset(blocks)
     held = [a for a in evidence.live if a in of_run]

@@ -40,7 +40,7 @@ from collections.abc import Iterator
 from peaksight.diagnosis.attention import DROPOUT, AttentionCall, attention_calls, blocks_of
 from peaksight.diagnosis.attention_readers import Stream, fix_text, in_words, streams, unread_blocks
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
-from peaksight.diagnosis.rule import NATURAL_SHARE, NOTABLE_SHARE, Answer, Refuted, Rule
+from peaksight.diagnosis.rule import NATURAL_SHARE, Answer, Refuted, Rule, is_notable
 from peaksight.records import Allocation, Basis, Effect, Finding, Fix
 from peaksight.units import format_bytes
 
@@ -59,7 +59,7 @@ def examine(evidence: Evidence) -> Answer:
         return Refuted("no softmax stands between two batched products")
     blocks = blocks_of(evidence, calls)
     saved = evidence.saved_without(blocks)
-    if saved < NOTABLE_SHARE * evidence.peak_bytes:
+    if not is_notable(evidence, saved):
         return Refuted(f"without the scores of attention the peak falls by {format_bytes(saved)} only")
     held = [allocation for allocation in evidence.live if allocation in blocks]
     if _is_asked_for(evidence, calls):

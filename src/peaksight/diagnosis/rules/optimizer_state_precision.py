@@ -26,7 +26,7 @@ Copies are told by module and size. State that is quantised by a library's own k
 from collections.abc import Iterator
 
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
-from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
+from peaksight.diagnosis.rule import Answer, Need, Refuted, Rule, is_notable
 from peaksight.diagnosis.shapes import shape_of
 from peaksight.records import Allocation, Basis, Effect, Finding, Fix, Role
 from peaksight.units import format_bytes
@@ -39,7 +39,7 @@ def examine(evidence: Evidence) -> Answer:
     """Float32 state and copies, at half of their size."""
     wide = tuple(_wide(evidence))
     falls = evidence.lifetimes.peak_bytes - evidence.lifetimes.with_sizes({a: a.allocated_bytes // 2 for a in wide})
-    if falls < NOTABLE_SHARE * evidence.peak_bytes:
+    if not is_notable(evidence, falls):
         return Refuted(
             f"in the dtype of low-precision parameters their state would lower the peak by {format_bytes(falls)}"
         )

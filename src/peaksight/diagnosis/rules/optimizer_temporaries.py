@@ -26,7 +26,7 @@ optimizer of its own that calls kernels outside of PyTorch allocates what only t
 """
 
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
-from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
+from peaksight.diagnosis.rule import Answer, Need, Refuted, Rule, is_notable
 from peaksight.records import Basis, Category, Effect, Finding, Fix, Phase
 from peaksight.units import format_bytes
 
@@ -49,7 +49,7 @@ def examine(evidence: Evidence) -> Answer:
     born_in_step = [a for a in evidence.capture.allocations if a.phase is Phase.OPTIMIZER]
     temporaries = [a for a in born_in_step if evidence.category(a) is Category.TEMPORARY]
     saved = evidence.saved_without(temporaries)
-    if saved < NOTABLE_SHARE * evidence.peak_bytes:
+    if not is_notable(evidence, saved):
         return Refuted(f"without the temporaries of the optimizer the peak falls by {format_bytes(saved)} only")
     return [
         Finding(

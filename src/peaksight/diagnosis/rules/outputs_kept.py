@@ -32,7 +32,7 @@ from collections.abc import Iterator, Sequence
 
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
 from peaksight.diagnosis.named_outputs import OUTPUT_NAMES, held_as, idle_in_backward, without_names
-from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
+from peaksight.diagnosis.rule import Answer, Need, Refuted, Rule, is_notable
 from peaksight.records import Allocation, Basis, Effect, Finding, Fix
 from peaksight.units import format_bytes
 
@@ -46,7 +46,7 @@ def examine(evidence: Evidence) -> Answer:
     if not kept:
         return Refuted("no outputs are held beyond their use when a backward pass begins or a step ends")
     saved = evidence.saved_by_freeing(ends)
-    if saved < NOTABLE_SHARE * evidence.peak_bytes:
+    if not is_notable(evidence, saved):
         return Refuted(f"the outputs that are held beyond their use add {format_bytes(saved)} to the peak")
     live = evidence.live_of(kept)
     return [

@@ -26,7 +26,7 @@ other ranks is not simulated.
 
 from peaksight.diagnosis.copied_state import copies_of_state
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
-from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
+from peaksight.diagnosis.rule import Answer, Need, Refuted, Rule, is_notable
 from peaksight.records import Basis, Effect, Finding, Fix, Phase
 from peaksight.units import format_bytes
 
@@ -37,7 +37,7 @@ def examine(evidence: Evidence) -> Answer:
     if not copies:
         return Refuted("nothing copies parameters or states on the card once training has begun")
     saved = evidence.saved_without(copies)
-    if saved < NOTABLE_SHARE * evidence.peak_bytes:
+    if not is_notable(evidence, saved):
         return Refuted(f"without {len(copies)} copies of the state the peak falls by {format_bytes(saved)} only")
     copied = set(copies)
     held = [allocation for allocation in evidence.live if allocation in copied]

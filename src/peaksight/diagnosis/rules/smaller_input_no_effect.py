@@ -24,7 +24,7 @@ that the rule is silent more often than it could be. Plain copies of weights, as
 
 from peaksight.diagnosis.evidence import Evidence, main_line
 from peaksight.diagnosis.input_dependent import depending_on_input
-from peaksight.diagnosis.rule import NOTABLE_SHARE, Answer, Need, Refuted, Rule
+from peaksight.diagnosis.rule import Answer, Need, Refuted, Rule, is_notable
 from peaksight.records import Basis, Finding, Phase
 from peaksight.units import format_bytes
 
@@ -32,7 +32,7 @@ from peaksight.units import format_bytes
 def examine(evidence: Evidence) -> Answer:
     """By how much the peak falls where nothing is left that the batch decides over."""
     falls = evidence.saved_without(depending_on_input(evidence))
-    if falls >= NOTABLE_SHARE * evidence.peak_bytes:
+    if is_notable(evidence, falls):
         return Refuted(f"without all that depends on the batch the peak falls by {evidence.share(falls)}")
     return [
         Finding(
