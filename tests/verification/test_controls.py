@@ -1,6 +1,5 @@
 """The certificate on pairs of training scripts of which it is known how they differ."""
 
-
 import pytest
 
 from benchmarks.controls.table import SCRIPTS, controls
