@@ -45,11 +45,16 @@ def count_result(func: Any, args: tuple[Any, ...]) -> int | None:
 
 def remember(func: Any, args: tuple[Any, ...], out: Any, count: int | None) -> None:
     """No more than `count` elements of `out` aren't zero, until it or a view of it is written to."""
-    if count is None or not isinstance(out, FakeTensor) or known_value(out) is not None:
-        return
-    family = (family_of(args[0]) if func.is_view else None) or Family()
-    attach(out, None, family)
-    setattr(out, COUNT, (count, family))
+    if count is not None:
+        bound(out, count, family_of(args[0]) if func.is_view else None)
+
+
+def bound(tensor: Any, count: int, family: Family | None = None) -> None:
+    """No more than `count` elements of `tensor` aren't zero, as long as `family` is valid that it is a view of."""
+    if isinstance(tensor, FakeTensor) and known_value(tensor) is None:
+        family = family or Family()
+        attach(tensor, None, family)
+        setattr(tensor, COUNT, (count, family))
 
 
 def _after_index_put(tensor: torch.Tensor, indices: list[torch.Tensor | None], *_: Any) -> int:
