@@ -351,3 +351,57 @@ def test_a_sum_for_each_image_in_large_batches():
     }
     assert of_weight[64] == 64 * 4 * 64 * 64
     assert of_weight[32] == pytest.approx(257.97 * 2**20, rel=0.01)
+
+
+@pytest.mark.parametrize("length", [13, 75])
+def test_long_odd_rows_in_half_are_not_copied(length):
+    """Products over images of an odd number of pixels, unless they are small ones as of 7 x 7; sums for each image."""
+    forward, backward = workspaces((32, 96, length, length), (48, 96, 1, 1))
+
+    assert [] == forward
+    assert [32 * 4 * 96 * 48] == backward
+
+
+# Pictures, windows and padding, and what the card took.
+WHOLE_WINDOWS = [
+    ((128, 1, 64, 64), (128, 1, 64, 64), 1, 2_183_135_232),
+    ((64, 1, 128, 128), (64, 1, 128, 128), 1, 2_168_455_168),
+    ((64, 4, 16, 16), (32, 4, 16, 16), 0, 4_849_664),
+    ((64, 1, 128, 128), (1, 1, 128, 128), 0, 8_718_336),
+    ((3, 1, 128, 128), (256, 1, 127, 127), 1, 0),
+]
+
+
+@pytest.mark.parametrize(("shape", "weight", "padding", "measured"), WHOLE_WINDOWS)
+def test_windows_as_large_as_the_picture(shape, weight, padding, measured):
+    """As a second derivative has them: spectra of all pictures that are made, twice, or nothing for few pictures."""
+    with h100() as gpu:
+        x, w = torch.zeros(shape, device="cuda"), torch.zeros(weight, device="cuda")
+        with births_on(gpu) as births:
+            out = F.conv2d(x, w, padding=padding)
+
+    assert ([measured] if measured else []) == [size for size in requested(births) if size != out.nbytes]
+
+
+@pytest.mark.parametrize(
+    ("shape", "filters", "for_weight"),
+    [
+        ((20, 48, 192, 192), 16, 20 * 48 * 16 * 4),
+        ((20, 64, 64, 64), 64, None),
+        ((20, 64, 64, 64), 80, 20 * 64 * 80 * 4),
+        ((24, 32, 112, 112), 192, None),
+    ],
+)
+def test_products_over_large_images(shape, filters, for_weight):
+    """In single precision the gradient of the weight is a sum for each image, but copies for few channels."""
+    _, (of_weight,) = workspaces(shape, (filters, shape[1], 1, 1), dtype=torch.float32)
+    copies = 4 * shape[0] * shape[2] * shape[3] * (shape[1] + filters)
+
+    assert of_weight == (pytest.approx(copies, rel=0.15) if for_weight is None else for_weight)
+
+
+def test_products_over_a_single_large_image():
+    """Parts of it, without copies."""
+    _, (of_weight,) = workspaces((1, 64, 512, 512), (64, 64, 1, 1), dtype=torch.float32)
+
+    assert of_weight == pytest.approx(4_342_784, rel=0.01)

@@ -15,8 +15,8 @@ from math import prod
 import torch
 
 from peaksight.virtual_gpu.kernels.convolution_problem import Convolution
+from peaksight.virtual_gpu.kernels.cudnn_whole_windows import spectrum_bytes
 
-COMPLEX_BYTES = 8
 SMALLEST_TILE = 16
 TILE_OF_INPUT = 32
 TILE_OF_STRIDED_INPUT = 64
@@ -77,16 +77,11 @@ def _tile(convolution: Convolution) -> int:
 
 
 def _of_weight(convolution: Convolution, tile: int) -> int:
-    return convolution.weight.shape[0] * convolution.weight.shape[1] * _spectrum_bytes(tile)
+    return convolution.weight.shape[0] * convolution.weight.shape[1] * spectrum_bytes(tile)
 
 
 def _spectra(images: torch.Tensor, tile: int) -> int:
-    return images.shape[0] * images.shape[1] * _spectrum_bytes(tile)
-
-
-def _spectrum_bytes(tile: int) -> int:
-    """Of real numbers: half of the frequencies and one."""
-    return tile * (tile // 2 + 1) * COMPLEX_BYTES
+    return images.shape[0] * images.shape[1] * spectrum_bytes(tile)
 
 
 def _copies_of_last(convolution: Convolution) -> int:

@@ -13,6 +13,7 @@ from math import prod
 import torch
 
 from peaksight.virtual_gpu.kernels import cudnn_dilated_convolutions as dilated
+from peaksight.virtual_gpu.kernels import cudnn_whole_windows as whole
 from peaksight.virtual_gpu.kernels.convolution_problem import MANY_IN_GROUPS, SHORT_SUM, SMALL_WINDOW, Convolution
 
 FEW_CHANNELS = 4
@@ -25,6 +26,8 @@ FEW_BOTH = 32
 SMALL_SIDE = 3
 LONGER_SUM = 1024
 LARGE_WINDOW = 49
+LONG_ROW = 100
+LARGE_BATCH = 64
 LARGE_WEIGHT = 1 << 19
 VERY_LARGE_WEIGHT = 1 << 20
 
@@ -38,6 +41,8 @@ def forward(convolution: Convolution) -> int:
     if convolution.is_depthwise:
         return 0
     convolution = convolution.in_eights(MANY_IN_HALF if convolution.is_half else MANY_IN_GROUPS)
+    if whole.takes_them(convolution):
+        return whole.forward(convolution)
     if dilated.takes_them(convolution):
         return dilated.forward(convolution)
     if has_long_groups(convolution):
@@ -56,7 +61,7 @@ def forward(convolution: Convolution) -> int:
 def gradient_of_input(convolution: Convolution) -> int:
     """Bytes of the workspace for the gradient of `x`.
 
-    Few channels need copies where windows overlap. Rows that load by fours alone want the weight too; read off one.
+    Few channels need copies where windows overlap.
     """
     if convolution.is_depthwise or (has_few_in_groups(convolution) and not convolution.is_half):
         return 0
@@ -69,12 +74,10 @@ def gradient_of_input(convolution: Convolution) -> int:
         return _gradient_of_few_channels(convolution)
     if convolution.is_product and _is_grouped_half(convolution):
         return convolution.copies()
-    if convolution.is_channels_last or (convolution.is_product and not _rows_are_odd(convolution)):
+    if convolution.is_channels_last or _skips_positions(convolution):
         return 0
-    if _skips_positions(convolution):
-        return 0
-    loads_by_fours = convolution.is_product and prod(convolution.x.shape[2:]) % 4 == 0
-    return convolution.copies() + loads_by_fours * convolution.weight.nbytes
+    is_copied = not convolution.is_product or (_rows_are_odd(convolution) and _is_copied_for_gradient(convolution))
+    return convolution.copies() if is_copied else 0
 
 
 def padding(convolution: Convolution) -> int:
@@ -126,14 +129,30 @@ def _is_grouped_half(convolution: Convolution) -> bool:
 
 
 def _rows_are_odd(convolution: Convolution) -> bool:
-    """Whether the rows of a product can't be loaded by fours, or large ones by eights.
+    """Whether the rows of a product can't be loaded by fours, or of large ones in half by eights.
 
-    In single precision only very large ones are copied for it. The sizes are those of residual and dense networks.
+    In single precision only very large ones are copied for it, in half only short rows: those of 10 x 10 pixels and
+    more of 30 problems aren't.
     """
     length, size = prod(convolution.x.shape[2:]), convolution.weight.numel()
     if not convolution.is_half:
         return length % 4 != 0 and size >= VERY_LARGE_WEIGHT
-    return length % 4 != 0 or (length % 8 != 0 and size >= LARGE_WEIGHT)
+    return length < LONG_ROW if length % 4 != 0 else length % 8 != 0 and _is_large_product(convolution)
+
+
+def _is_large_product(convolution: Convolution) -> bool:
+    """A large weight for a large batch, or a very large one."""
+    size = convolution.weight.numel()
+    return size >= VERY_LARGE_WEIGHT or (size >= LARGE_WEIGHT and convolution.x.shape[0] >= LARGE_BATCH)
+
+
+def _is_copied_for_gradient(convolution: Convolution) -> bool:
+    """Whether odd rows are copied for the gradient, too: in half of large weights alone, 130 problems of 7 x 7."""
+    if not convolution.is_half:
+        return True
+    if prod(convolution.x.shape[2:]) % 4 == 0:
+        return convolution.x.shape[0] >= LARGE_BATCH
+    return convolution.weight.numel() >= LARGE_WEIGHT // 2
 
 
 def _skips_positions(convolution: Convolution) -> bool:

@@ -28,9 +28,12 @@ TILE = 128
 TILE_BYTES = TILE * TILE * FLOAT_BYTES
 MOST_IMAGEWISE_BYTES = 1 << 26
 MANY_SUMS_BYTES = 20 << 20
+MOST_ODD_BYTES = 1 << 24
 LARGE_IMAGE = 1 << 12
 LARGE_BATCH = 64
-FEW_WEIGHTS = 1 << 12
+MANY_POSITIONS = 24 << 10
+MANY_FILTERS = 256
+POSITIONS_OF_IMAGE_PART = 536
 POSITIONS_OF_LAST_PART = 224
 FEWEST_POSITIONS = 784
 POSITIONS_OF_PRODUCT_PART = 80
@@ -57,6 +60,8 @@ def gradient_of_weight(convolution: Convolution, num_multiprocessors: int) -> in
     partial = FLOAT_BYTES * convolution.weight.numel()
     if not convolution.is_product:
         partial = partial * _num_rows(convolution) // convolution.y.shape[1]
+    if _is_large_image(convolution):
+        return _of_large_image(convolution, partial, num_multiprocessors)
     if _goes_imagewise(convolution, partial):
         return partial * convolution.x.shape[0]
     return _copied(convolution) + _partial_sums(convolution, partial, num_multiprocessors)
@@ -72,22 +77,42 @@ def _copied(convolution: Convolution) -> int:
 
 
 def _goes_imagewise(convolution: Convolution, partial_bytes: int) -> bool:
-    """Whether there is a sum for each image: in half where the rows can be loaded by eights.
+    """Whether there is a sum for each image: in half of 64 MiB where the rows can be loaded by eights, of 16 elsewhere.
 
-    In single precision it isn't for few weights and large images in batches below 64, nor for sums of 64 MiB that
+    In single precision it isn't for few channels of many positions in batches below 64, nor for sums of 64 MiB that
     exceed the copies, or of 20 MiB that exceed them twice.
     """
     if not convolution.is_product or convolution.is_channels_last:
         return False
     length, num_bytes = prod(convolution.x.shape[2:]), partial_bytes * convolution.x.shape[0]
+    if convolution.is_half and length % 8 == 0:
+        return num_bytes <= MOST_IMAGEWISE_BYTES
     if convolution.is_half:
-        return length % 8 == 0 and num_bytes <= MOST_IMAGEWISE_BYTES
-    is_image = len(convolution.kernel) == 2
-    is_narrow = is_image and length >= LARGE_IMAGE and convolution.weight.numel() <= FEW_WEIGHTS
-    if is_narrow and convolution.x.shape[0] < LARGE_BATCH:
+        return length > 1 and num_bytes <= max(convolution.copies(), MOST_ODD_BYTES)
+    if _is_narrow(convolution) and convolution.num_positions >= MANY_POSITIONS:
         return False
     copied = convolution.copies()
     return num_bytes < max(copied, MANY_SUMS_BYTES, min(MOST_IMAGEWISE_BYTES, 2 * copied))
+
+
+def _is_narrow(convolution: Convolution) -> bool:
+    """Few channels to fewer than 256, or 64 to as many, in batches below 64: 1,600 of 1,640 single taps over images."""
+    channels, filters = convolution.channels, convolution.y.shape[1]
+    if len(convolution.kernel) != 2 or convolution.x.shape[0] >= LARGE_BATCH:
+        return False
+    return (channels <= FEW_ROWS and filters < MANY_FILTERS) or channels == TILE // 2 >= filters
+
+
+def _is_large_image(convolution: Convolution) -> bool:
+    """A single image in single precision, which is not copied."""
+    is_image = len(convolution.kernel) == 2 and convolution.x.shape[0] == 1 and not convolution.is_channels_last
+    return is_image and convolution.is_product and not convolution.is_half and convolution.num_positions >= LARGE_IMAGE
+
+
+def _of_large_image(convolution: Convolution, partial_bytes: int, num_multiprocessors: int) -> int:
+    """Parts of a single image, of half a tile at least."""
+    num_parts = min(num_multiprocessors, convolution.num_positions // POSITIONS_OF_IMAGE_PART)
+    return num_parts * max(TILE_BYTES // 2, partial_bytes)
 
 
 def _partial_sums(convolution: Convolution, partial_bytes: int, num_multiprocessors: int) -> int:
