@@ -11,13 +11,14 @@ import click
 
 from peaksight.cli.certifying import STEPS, certify_commands
 from peaksight.cli.completion import files
+from peaksight.cli.frameworks import trains_under_jax
 from peaksight.cli.output import Output, quiet_option
 from peaksight.cli.pages import certificate_page
 from peaksight.cli.plans import plan_option, under_plan
 from peaksight.cli.publish import Answer, Destinations, destination_options, publish_answer
 from peaksight.cli.revisions import command_against
 from peaksight.cli.script_words import script_command
-from peaksight.errors import UsageError
+from peaksight.errors import UnsupportedError, UsageError
 from peaksight.records.certificate import Certificate
 from peaksight.reporting.certificate import render_certificate
 from peaksight.reporting.json import certificate_to_json
@@ -79,6 +80,12 @@ def verify(
     if against is None and plan is None:
         raise UsageError(
             "Nothing to verify against: name the original with --against, or a plan with --plan.", slug="two-runs"
+        )
+    if trains_under_jax(command):
+        raise UnsupportedError(
+            "Can't verify a script under JAX: its steps are functions that return what they train. Give "
+            "`peaksight.jax.verify` the step as it was and as it is.",
+            slug="jax-verify",
         )
     with tempfile.TemporaryDirectory(prefix="peaksight-verify-") as name:
         directory = Path(name)

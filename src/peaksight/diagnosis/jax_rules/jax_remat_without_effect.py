@@ -56,7 +56,8 @@ def _finding(why: str, at: str) -> Finding:
         fixes=(
             Fix(
                 kind="remat-policy",
-                text="Save less by its policy, around each layer; or leave it out, which saves the time.",
+                text="Save less by its policy, around each layer (`peaksight fix` simulates each policy); or leave it "
+                "out, which saves the time.",
                 effect=Effect.ROUNDING,
             ),
         ),
