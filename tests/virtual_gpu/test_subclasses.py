@@ -74,6 +74,16 @@ def test_a_subclass_moves_to_the_card_and_back(virtual_gpu, move):
     assert "a cat" == back.words
 
 
+def test_attributes_of_another(virtual_gpu):
+    """MONAI replaces all of a tensor's attributes by those of another one; where the tensor is stays."""
+    picture, on_host = torch.ones(4, 3, device="cuda").as_subclass(Picture), torch.ones(2).as_subclass(Picture)
+    on_host.words = "a dog"
+    picture.__dict__ = dict(vars(on_host))
+
+    assert "a dog" == (picture + 1).words
+    assert picture.is_cuda
+
+
 def test_a_subclass_is_taken_off(virtual_gpu):
     """`as_subclass(torch.Tensor)` is a view without the class."""
     picture = torch.ones(4, 3, device="cuda").as_subclass(Picture)

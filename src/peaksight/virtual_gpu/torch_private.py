@@ -32,6 +32,7 @@ from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import _disable_current_modes
 
 __all__ = [
+    "ATTRIBUTES",
     "CHECKPOINT_GENERATOR",
     "DISPATCH_FILES",
     "ENGINE",
@@ -201,9 +202,16 @@ def default_device() -> torch.device | None:
     return device_module.CURRENT_DEVICE
 
 
+# The attributes of a tensor, also where its class says something else of them.
+ATTRIBUTES: Any = vars(torch.Tensor)["__dict__"]
+
+
 def swap(first: torch.Tensor, second: torch.Tensor) -> None:
     """What `torch.utils.swap_tensors` does, but for its checks: of two tensors of one class."""
-    for name in ("__dict__", *copyreg._slotnames(type(first))):  # type: ignore[attr-defined]
+    mine, theirs = ATTRIBUTES.__get__(first), ATTRIBUTES.__get__(second)
+    ATTRIBUTES.__set__(first, theirs)
+    ATTRIBUTES.__set__(second, mine)
+    for name in copyreg._slotnames(type(first)):  # type: ignore[attr-defined]
         mine, theirs = getattr(first, name), getattr(second, name)
         setattr(first, name, theirs)
         setattr(second, name, mine)

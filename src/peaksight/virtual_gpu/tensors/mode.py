@@ -27,6 +27,7 @@ from peaksight.virtual_gpu.tensors.devices import PRIM_DEVICE, cpp_device, for_p
 from peaksight.virtual_gpu.tensors.in_place import in_place_of
 from peaksight.virtual_gpu.tensors.mapped import copy_of_stand_ins
 from peaksight.virtual_gpu.tensors.results import unknown_layout
+from peaksight.virtual_gpu.tensors.subclasses import OnCard, plain
 from peaksight.virtual_gpu.threads import TURN
 from peaksight.virtual_gpu.torch_private import (
     DeviceMismatch,
@@ -99,7 +100,10 @@ class VirtualGpuMode(FakeTensorMode):
         """Run one operator; one for which the card has no memory leaves nothing behind."""
         try:
             with TURN:
-                return self.dispatch(func, types, args, kwargs)
+                if not any(issubclass(kind, OnCard) for kind in types):
+                    return self.dispatch(func, types, args, kwargs)
+                with plain((args, kwargs)):
+                    return self.dispatch(func, types, args, kwargs)
         except Exception as error:
             let_go(error)
             raise
