@@ -28,7 +28,7 @@ from peaksight.errors import PeaksightError, PlanError, UnsupportedError
 from peaksight.extras import NO_DIFF, check_codemod, is_installed
 from peaksight.planning.situation import Situation
 from peaksight.planning.variants import variants_of
-from peaksight.records import Report
+from peaksight.records import Report, ScriptCommand
 from peaksight.records.findings import Effect
 from peaksight.records.plan_file import write_plan
 from peaksight.records.proposals import FixReport
@@ -138,44 +138,59 @@ def fix(
     else:
         command = script_command(words, is_module=is_module)
     under_jax = trains_under_jax(command)
-    if not write and not under_jax and not is_installed("libcst"):
-        output.say(NO_DIFF)
     if under_jax:
         _check_under_jax(write=write, certify=certify, vary=bool(vary), sweep=asked is not None or cheapest)
+    elif not write and not is_installed("libcst"):
+        output.say(NO_DIFF)
     command = simulation.launched(command)
     if write:
         check_can_keep(Path(command.target))
     if asked is not None:
         return answer_sweep(asked, command, simulation, to, output)
-    variants = variants_of(command.args, vary)
     room = NO_LIMIT if cheapest else head_room
     if under_jax:
         found, situation = search_jax(command, simulation, Effect(allowed), room, candidates, output)
     else:
+        variants = variants_of(command.args, vary)
         found, situation = search(command, simulation, Effect(allowed), room, candidates, variants, output)
-    report = situation.report
     if cheapest:
         return answer_cheapest(found, command, simulation, head_room, to, output)
     if certify and found.plan and not found.original.fits:
-        try:
-            more = tuple(shlex.split(extra))
-            found = replace(found, certificate=certify_plan(found.plan, command, more, simulation.steps, output))
-        except PeaksightError:
-            _publish(found, report, to, output)  # the search was long
-            raise
-    if not _holds(found):
-        _publish(found, report, to, output)
-        return NONE_FITS
-    if found.diff and (write or to.diff):
-        found = _with_checked_edits(found, situation, simulation, output)
-    if write:
-        try:
+        found = _certified(found, situation, command, shlex.split(extra), simulation, to, output)
+    return _act_on(found, situation, simulation, to, output, write=write)
+
+
+def _certified(
+    found: FixReport,
+    situation: Situation,
+    command: ScriptCommand,
+    extra: list[str],
+    options: SimulationOptions,
+    to: Destinations,
+    output: Output,
+) -> FixReport:
+    """`found` with the certificate of its plan; where there is none, what was found is published: it took long."""
+    assert found.plan is not None
+    try:
+        return replace(found, certificate=certify_plan(found.plan, command, tuple(extra), options.steps, output))
+    except PeaksightError:
+        _publish(found, situation.report, to, output)
+        raise
+
+
+def _act_on(
+    found: FixReport, situation: Situation, options: SimulationOptions, to: Destinations, output: Output, *, write: bool
+) -> int:
+    """Make the plan's edits as far as they were asked for, publish it, and return the exit code."""
+    holds = _holds(found)
+    if holds and found.diff and (write or to.diff):
+        found = _with_checked_edits(found, situation, options, output)
+    try:
+        if holds and write:
             found = write_into_script(found, situation, output)
-        except PeaksightError:
-            _publish(found, report, to, output)
-            raise
-    _publish(found, report, to, output)
-    return A_PLAN_FITS
+    finally:
+        _publish(found, situation.report, to, output)
+    return A_PLAN_FITS if holds else NONE_FITS
 
 
 def _check_under_jax(**asked: bool) -> None:

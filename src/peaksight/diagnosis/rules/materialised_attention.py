@@ -44,8 +44,10 @@ from peaksight.diagnosis.rule import NATURAL_SHARE, Answer, Refuted, Rule, is_no
 from peaksight.records import Allocation, Basis, Effect, Finding, Fix
 from peaksight.units import format_bytes
 
+_FUSED = "fused-attention"
 _FUNCTION = "scaled_dot_product_attention"
 _OF_TRANSFORMERS = "sdpa_attention.py"
+_WHAT_TO_CALL = "torch.nn.functional.scaled_dot_product_attention (transformers: attn_implementation='sdpa')."
 _WHAT_THEY_TAKE = (
     "What a fused kernel takes: float16 in place of bfloat16 below compute capability 8.0, a mask without a gradient, "
     "a smaller head; and no kernel that is switched off."
@@ -63,27 +65,29 @@ def examine(evidence: Evidence) -> Answer:
         return Refuted(f"without the scores of attention the peak falls by {format_bytes(saved)} only")
     held = [allocation for allocation in evidence.live if allocation in blocks]
     if _is_asked_for(evidence, calls):
-        return [_refused(evidence, calls, held, saved)]
+        asked = calls[0].probabilities
+        told = f"{_FUNCTION} at {asked.source} runs as its math kernel on this card"
+        shown = (told, *largest_lines(held), *_parts(held, calls))
+        fix = Fix(kind=_FUSED, text=_WHAT_THEY_TAKE, effect=Effect.NOISE, saves_bytes=saved)
+        return [_finding(held, saved, ", for no fused kernel takes the call", shown, (fix,))]
     found = streams(evidence, calls)
-    return [
-        Finding(
-            rule=RULE.slug,
-            title=f"Attention scores are written out: {format_bytes(total_bytes(held))} of them at the peak",
-            bytes=saved,
-            evidence=(*largest_lines(held), *_parts(held, calls), *in_words(found)),
-            fixes=(
-                Fix(
-                    kind="fused-attention",
-                    text="torch.nn.functional.scaled_dot_product_attention (transformers: attn_implementation='sdpa').",
-                    effect=_effect(blocks),
-                    saves_bytes=saved,
-                ),
-                *_where_unread(evidence, calls, found),
-            ),
-            basis=Basis.PATTERN,
-            at=main_line(held),
-        )
-    ]
+    fix = Fix(kind=_FUSED, text=_WHAT_TO_CALL, effect=_effect(blocks), saves_bytes=saved)
+    shown = (*largest_lines(held), *_parts(held, calls), *in_words(found))
+    return [_finding(held, saved, "", shown, (fix, *_where_unread(evidence, calls, found)))]
+
+
+def _finding(
+    held: list[Allocation], saved: int, why: str, evidence: tuple[str, ...], fixes: tuple[Fix, ...]
+) -> Finding:
+    return Finding(
+        rule=RULE.slug,
+        title=f"Attention scores are written out: {format_bytes(total_bytes(held))} of them at the peak{why}",
+        bytes=saved,
+        evidence=evidence,
+        fixes=fixes,
+        basis=Basis.PATTERN,
+        at=main_line(held),
+    )
 
 
 def _is_asked_for(evidence: Evidence, calls: tuple[AttentionCall, ...]) -> bool:
@@ -93,32 +97,13 @@ def _is_asked_for(evidence: Evidence, calls: tuple[AttentionCall, ...]) -> bool:
     return all(_FUNCTION in texts.get(source, "") or _OF_TRANSFORMERS in library for source, library in made)
 
 
-def _refused(evidence: Evidence, calls: tuple[AttentionCall, ...], held: list[Allocation], saved: int) -> Finding:
-    """The finding where the script asks for a fused kernel, and none of them takes its tensors."""
-    size = format_bytes(total_bytes(held))
-    asked = calls[0].probabilities
-    return Finding(
-        rule=RULE.slug,
-        title=f"Attention scores are written out: {size} of them at the peak, for no fused kernel takes the call",
-        bytes=saved,
-        evidence=(
-            f"{_FUNCTION} at {asked.source} runs as its math kernel on this card",
-            *largest_lines(held),
-            *_parts(held, calls),
-        ),
-        fixes=(Fix(kind="fused-attention", text=_WHAT_THEY_TAKE, effect=Effect.NOISE, saves_bytes=saved),),
-        basis=Basis.PATTERN,
-        at=main_line(held),
-    )
-
-
 def _where_unread(evidence: Evidence, calls: tuple[AttentionCall, ...], found: tuple[Stream, ...]) -> Iterator[Fix]:
     """The fix for some of several streams: the weights of the others are read."""
     blocks = unread_blocks(evidence, calls, found)
     if blocks and any(stream.read_share for stream in found):
         saved = evidence.saved_without(blocks)
         yield Fix(
-            kind="fused-attention",
+            kind=_FUSED,
             text=fix_text(found, saved),
             effect=_effect(blocks),
             saves_bytes=saved,
