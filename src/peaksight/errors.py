@@ -50,3 +50,16 @@ class SnapshotError(PeaksightError):
 
 class AllocatorSettingsError(PeaksightError):
     """A setting of the caching allocator that is unknown or not simulated."""
+
+
+class StopSimulation(BaseException):
+    """No error: raised inside the script when enough was seen; its `finally` blocks and context managers run.
+
+    It is no `Exception`, so that `except Exception` in a script does not swallow it. `reason` is the capture's
+    `finished`: `steady`, `steps`, `unsteady` or `failed`.
+    """
+
+    def __init__(self, reason: str) -> None:
+        """Keep the `reason`."""
+        super().__init__(reason)
+        self.reason = reason

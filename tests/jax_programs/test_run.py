@@ -90,6 +90,16 @@ def test_a_script_that_fails_has_its_own_traceback():
     assert "peaksight/jax" not in process.stderr
 
 
+def test_enough_steps_are_no_failure(tmp_path):
+    """The script is left after as many as were asked for, and what it does later is not done."""
+    process = run("--steps", "2", TRAIN, "256", json_file=tmp_path / "report.json")
+    report = json.loads((tmp_path / "report.json").read_text())
+
+    assert process.returncode == 0, process.stderr
+    assert ("steps", 2) == (report["finished"], len(report["steps"]))
+    assert "evaluation" not in process.stdout
+
+
 def test_what_the_pool_does_not_have(tmp_path):
     """A larger model does not fit the pool of a T4, and the report says what it asked for."""
     file = tmp_path / "report.json"

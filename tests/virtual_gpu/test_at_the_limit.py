@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import nn
 
+from peaksight.errors import StopSimulation
 from peaksight.gpus import find_card, room_on
 from peaksight.records import Action, Phase
 from peaksight.units import GIB, MIB
 from peaksight.virtual_gpu.memory.at_the_limit import MAX_FAILURES_WITHOUT_STEP, Failures
-from peaksight.virtual_gpu.training.stopping import StopSimulation
 
 from .cards import card_with
 

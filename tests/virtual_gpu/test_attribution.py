@@ -8,10 +8,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from peaksight.attribution import build_report, live_at_peak
+from peaksight.errors import StopSimulation
 from peaksight.gpus import find_card, room_on
 from peaksight.records import Capture, Category, Versions
 from peaksight.units import MIB
-from peaksight.virtual_gpu.training.stopping import StopSimulation
 
 from .cards import h100
 

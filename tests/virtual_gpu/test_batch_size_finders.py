@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch import nn
 
+from peaksight.errors import StopSimulation
 from peaksight.units import GIB, MIB
-from peaksight.virtual_gpu.training.stopping import StopSimulation
 
 from .cards import card_with
 

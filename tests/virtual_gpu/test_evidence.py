@@ -7,9 +7,9 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+from peaksight.errors import StopSimulation
 from peaksight.records import Action
 from peaksight.units import MIB
-from peaksight.virtual_gpu.training.stopping import StopSimulation
 
 from .cards import h100
 

@@ -6,10 +6,10 @@ import textwrap
 
 import pytest
 
+from peaksight.errors import StopSimulation
 from peaksight.overlays.patches import Patches
 from peaksight.records import ScriptCommand
 from peaksight.virtual_gpu.script import run_script
-from peaksight.virtual_gpu.training.stopping import StopSimulation
 from peaksight.virtual_gpu.unreached import Lookout
 
 from .cards import h100

@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from peaksight.virtual_gpu.training.stopping import MAX_CALLS_AFTER, StopSimulation
+from peaksight.errors import StopSimulation
+from peaksight.virtual_gpu.training.stopping import MAX_CALLS_AFTER
 from peaksight.virtual_gpu.unreached import Lookout, is_last_round, rounds_left
 
 from .cards import h100

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from peaksight.errors import StopSimulation
 from peaksight.records import ScriptCommand
 from peaksight.units import GIB, MIB
 from peaksight.virtual_gpu.script import run_script
-from peaksight.virtual_gpu.training.stopping import StopSimulation
 
 from .cards import card_of, card_with
 

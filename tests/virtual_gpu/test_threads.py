@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
+from peaksight.errors import StopSimulation
 from peaksight.units import GIB
-from peaksight.virtual_gpu.training.stopping import StopSimulation
 
 from .cards import births_on, card_with, requested, slugs
 

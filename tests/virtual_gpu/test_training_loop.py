@@ -4,9 +4,10 @@ import pytest
 import torch
 from torch import nn
 
+from peaksight.errors import StopSimulation
 from peaksight.records import Phase, Role
 from peaksight.units import MIB
-from peaksight.virtual_gpu.training.stopping import MAX_STEPS, MAX_TRIALS, StopRule, StopSimulation
+from peaksight.virtual_gpu.training.stopping import MAX_STEPS, MAX_TRIALS, StopRule
 
 from .cards import births_on, card_with, h100
 

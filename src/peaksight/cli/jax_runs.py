@@ -8,6 +8,7 @@ from dataclasses import replace
 from io import StringIO
 from typing import TYPE_CHECKING
 
+from peaksight.errors import StopSimulation
 from peaksight.extras import check_jax
 from peaksight.gpus import Room
 from peaksight.records import Capture, ScriptCommand, StepPeak
@@ -85,13 +86,11 @@ def simulate_jax(
 
 def _run(command: ScriptCommand, session: "Session") -> tuple[str, Ending]:
     """Run the script in `session`: how it finished, as `Capture.finished` says it."""
-    from peaksight.jax.job import Enough
-
     with session:
         try:
             ending = run_script(command)
-        except Enough as enough:
-            return enough.reason, Ending(exit_code=0)
+        except StopSimulation as stop:
+            return stop.reason, Ending(exit_code=0)
         except KeyboardInterrupt:
             return "interrupted", Ending(exit_code=130)
     if ending.was_interrupted:

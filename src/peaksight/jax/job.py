@@ -9,6 +9,7 @@ from typing import Any
 from jax._src import core
 from jax.extend.core import ClosedJaxpr
 
+from peaksight.errors import StopSimulation
 from peaksight.gpus import Room
 from peaksight.jax.changes import Changes
 from peaksight.jax.compiling import Call
@@ -45,15 +46,6 @@ class _Called:
     count: int = 0
     peak_bytes: int = 0
     arguments: list[tuple[int, What]] = field(default_factory=list)
-
-
-class Enough(BaseException):
-    """The script has run long enough; `reason` is as in `Capture.finished`."""
-
-    def __init__(self, reason: str) -> None:
-        """Remember why."""
-        super().__init__(reason)
-        self.reason = reason
 
 
 class Job:
@@ -170,9 +162,9 @@ class Job:
         if self._on_step is not None:
             self._on_step(step)
         if self._max_steps and self.ledger.step >= self._max_steps:
-            raise Enough("steps")
+            raise StopSimulation("steps")
         if self._steps[id(program)] >= STEADY_STEPS:
-            raise Enough("steady")
+            raise StopSimulation("steady")
 
 
 def _record(called: _Called) -> ProgramCall:

@@ -8,7 +8,7 @@ from functools import partial
 
 import torch
 
-from peaksight.errors import UnsupportedError
+from peaksight.errors import StopSimulation, UnsupportedError
 from peaksight.gpus import Room
 from peaksight.overlays.apply import apply_changes
 from peaksight.overlays.patches import Patches
@@ -25,7 +25,6 @@ from peaksight.virtual_gpu.script.program import source_directory
 from peaksight.virtual_gpu.source_texts import source_lines_at
 from peaksight.virtual_gpu.stand_ins import finder as stand_ins
 from peaksight.virtual_gpu.torch_release import check_release
-from peaksight.virtual_gpu.training.stopping import StopSimulation
 from peaksight.virtual_gpu.unreached import Lookout
 
 

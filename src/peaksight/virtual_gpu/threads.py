@@ -3,10 +3,10 @@
 import threading
 from typing import Any
 
+from peaksight.errors import StopSimulation
 from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.script.tracebacks import remove_our_frames
 from peaksight.virtual_gpu.torch_private import enter_in_thread
-from peaksight.virtual_gpu.training.stopping import StopSimulation
 
 # Held by the thread whose operator is simulated: modes, ledger and allocator know one at a time.
 TURN = threading.RLock()

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
+from peaksight.errors import StopSimulation
 from peaksight.records import ScriptCommand
 from peaksight.virtual_gpu.script import run_script
-from peaksight.virtual_gpu.training.stopping import StopSimulation
 
 
 @pytest.fixture

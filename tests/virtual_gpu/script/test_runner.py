@@ -9,10 +9,9 @@ import zipfile
 
 import pytest
 
-from peaksight.errors import ScriptError
+from peaksight.errors import ScriptError, StopSimulation
 from peaksight.records import ScriptCommand
 from peaksight.virtual_gpu.script import run_script
-from peaksight.virtual_gpu.training.stopping import StopSimulation
 
 SHOW = """
 import os, sys

@@ -6,13 +6,13 @@ from itertools import chain
 import torch
 
 from peaksight.allocator.device import DeviceOutOfMemory
+from peaksight.errors import StopSimulation
 from peaksight.gpus import Room
 from peaksight.records import Action, Failure
 from peaksight.units import GIB, KIB, MIB
 from peaksight.virtual_gpu.memory.births import Circumstances
 from peaksight.virtual_gpu.memory.ledger import Ledger
 from peaksight.virtual_gpu.script.tracebacks import remove_our_frames
-from peaksight.virtual_gpu.training.stopping import StopSimulation
 
 # A script that asks again for ever is as stuck on the card.
 MAX_FAILURES_WITHOUT_STEP = 100

@@ -6,13 +6,12 @@ import sys
 import threading
 from dataclasses import dataclass, replace
 
-from peaksight.errors import PeaksightError
+from peaksight.errors import PeaksightError, StopSimulation
 from peaksight.overlays.patches import Patches
 from peaksight.records import ScriptCommand
 from peaksight.virtual_gpu.script.endings import Endings
 from peaksight.virtual_gpu.script.program import Compiler, find_program, search_directory
 from peaksight.virtual_gpu.script.tracebacks import print_failure
-from peaksight.virtual_gpu.training.stopping import StopSimulation
 
 _REPLACED_BY_SCRIPTS = (
     *((sys, name) for name in ("stdin", "stdout", "stderr", "excepthook", "displayhook")),

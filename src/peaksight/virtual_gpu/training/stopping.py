@@ -18,19 +18,6 @@ GROWTH_SHARE = 1e-5
 MAX_CALLS_AFTER = 100
 
 
-class StopSimulation(BaseException):
-    """Raised inside the script when enough steps were seen; its `finally` blocks and context managers run.
-
-    It is no `Exception`, so that `except Exception` in a script does not swallow it. `reason` is the capture's
-    `finished`: `steady`, `steps`, `unsteady` or `failed`.
-    """
-
-    def __init__(self, reason: str) -> None:
-        """Keep the `reason`."""
-        super().__init__(reason)
-        self.reason = reason
-
-
 class StopRule:
     """Stops after `max_steps`, or without it at the steady state.
 

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from peaksight.errors import StopSimulation
 from peaksight.overlays.passes import Passes
 from peaksight.records import Phase
 from peaksight.virtual_gpu.training.stopping import (
@@ -12,7 +13,6 @@ from peaksight.virtual_gpu.training.stopping import (
     MAX_ROUNDS_LEFT,
     MIN_STEPS,
     StopRule,
-    StopSimulation,
 )
 from peaksight.virtual_gpu.training.trials import is_trial, may_be_trial
 
