@@ -17,6 +17,7 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 
 from peaksight.errors import ScriptError, UnsupportedError
 from peaksight.records import Role
+from peaksight.units import MIB
 from peaksight.virtual_gpu.ranks.collectives import in_ranges
 from peaksight.virtual_gpu.ranks.sharding import Chunks, _where_strided
 from peaksight.virtual_gpu.ranks.world import World
@@ -270,6 +271,37 @@ def test_a_mesh_of_more_ranks_than_there_are(rank):
         with pytest.raises(ScriptError, match=r"The mesh of 3 x 2 ranks at .* its world of 4.*--ranks 6") as caught:
             make("cuda", (3, 2))
         assert caught.value.slug == "mesh-shape"
+
+
+def test_zero_gathers_the_state_of_the_optimizer(rank):
+    """Of each other rank in turn: its bytes and what is made of them; the whole is on the host then."""
+    model = nn.Sequential(*(nn.Linear(1024, 1024, bias=False) for _ in range(2 * SIZE))).cuda()
+    optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.AdamW)
+    model(torch.randn(8, 1024, device="cuda")).sum().backward()
+    optimizer.step()
+    before, num_calls = torch.cuda.memory_allocated(), len(rank.collectives.facts)
+    torch.cuda.reset_peak_memory_stats()
+    optimizer.consolidate_state_dict(to=RANK)
+    state = optimizer.state_dict()["state"]
+    share = 2 * 2 * 4 * MIB
+
+    assert set(range(2 * SIZE)) == set(state)
+    assert {"cpu"} == {entry["exp_avg"].device.type for entry in state.values()}
+    assert 3 * share <= torch.cuda.max_memory_allocated() - before <= 3.1 * share  # and the one before
+    assert before == torch.cuda.memory_allocated()
+    assert ["broadcast"] * 2 * (SIZE - 1) == [fact.kind for fact in rank.collectives.facts[num_calls:]]
+
+
+def test_zero_sends_its_state(rank):
+    """To the rank that gathers, and keeps nothing."""
+    model = nn.Linear(1024, 1024, bias=False).cuda()
+    optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.AdamW)
+    model(torch.randn(8, 1024, device="cuda")).sum().backward()
+    optimizer.step()
+    optimizer.consolidate_state_dict()
+
+    with pytest.raises(RuntimeError, match="not been consolidated"):
+        optimizer.state_dict()
 
 
 def test_a_script_without_its_launcher(monkeypatch):

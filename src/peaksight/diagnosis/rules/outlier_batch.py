@@ -108,7 +108,7 @@ def _is_searched_for(evidence: Evidence) -> bool:
     """
     may_be_trial = {step.step: step.may_be_trial for step in evidence.capture.steps if step.complete}
     sizes = {batch.batch_size for batch in evidence.capture.batches}
-    return may_be_trial[evidence.peak_step] and (not all(may_be_trial.values()) or len(sizes) != 1)
+    return may_be_trial.get(evidence.peak_step, False) and (not all(may_be_trial.values()) or len(sizes) != 1)
 
 
 def _is_evaluation(evidence: Evidence) -> bool:

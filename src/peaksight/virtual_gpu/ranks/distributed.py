@@ -12,7 +12,7 @@ import torch.multiprocessing
 
 from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.memory.devices import Devices
-from peaksight.virtual_gpu.ranks import ddp, refused, sharding
+from peaksight.virtual_gpu.ranks import consolidated, ddp, refused, sharding
 from peaksight.virtual_gpu.ranks.communicators import Communicators
 from peaksight.virtual_gpu.ranks.world import World
 from peaksight.virtual_gpu.torch_private import world as groups
@@ -41,6 +41,7 @@ def install(patches: Patches, devices: Devices, world: World, note: Note, called
         _keep_stores_in_process(patches)
         _name_launchers(patches)
         sharding.install(patches, unrecorded)
+        consolidated.install(patches)
         refused.install(patches, world)
         ddp.install(patches, devices, note)
         patches.callback(_leave_groups)

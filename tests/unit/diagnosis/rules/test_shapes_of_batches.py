@@ -140,6 +140,15 @@ def test_trials_of_a_search_are_no_batches():
     assert answer.why == "the step of the peak may be a trial of a search for a batch size"
 
 
+def test_a_peak_after_the_last_step_is_of_no_batch():
+    """GIVEN a checkpoint that is gathered then, THEN no step of the training stands out."""
+    capture = _steps(inputs=(1, 1, 1), peaks=(3, 3, 3))
+    gathered = allocation_of(64 * MIB, born=capture.allocations[-1].born + 9, step=4, phase=Phase.SAVE)
+    answer = outlier_batch.RULE.look(Evidence(capture_of(*capture.allocations, gathered, steps=capture.steps)))
+
+    assert answer.outcome is Outcome.NOT_DECIDABLE
+
+
 def test_a_training_that_skips_what_does_not_fit_has_outliers():
     """GIVEN every step looks like a trial, THEN it is a search where the loader was asked for other sizes."""
     capture = _trials(_steps(inputs=(1, 1, 5), peaks=(3, 3, 15)), 3)
