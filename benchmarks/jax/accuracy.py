@@ -23,12 +23,21 @@ _HEAD = """# JAX: predicted and measured
 What `peaksight run` and `peaksight.jax.predict` say against the most that JAX had in use on a real card
 (`memory_stats()["peak_bytes_in_use"]`), without preallocation. This page is the output of `make accuracy-jax`.
 
-The first programs are train steps of a model with two experts (`benchmarks/truth/jax`, on an H200); the last are the
-scripts of `benchmarks/jax` on an H100, which were predicted before they were measured (`predicted.jsonl`).
+The first programs are train steps of a model with two experts (`benchmarks/truth/jax`); the last are the scripts of
+`benchmarks/jax`, which were predicted before they were measured (`predicted.jsonl`). `dex_frozen_sgearly_unroll` and
+`dex_imgtrain_unroll` are unrolled with `prevent_cse=False`.
 
 | program | card | jax | measured | predicted with | predicted | error |
 |---|---|---|---|---|---|---|"""
 
+
+_PLANS = """
+Of a program with many convolutions JAX's peak is that of compiling it: XLA times the algorithms of cuDNN with
+workspaces of gigabytes, as far as the card has room for them, and keeps one that needs little. `unet.py` is such a
+program: the most that was ever in use is no need of its training, which is its state and this:
+
+| program | card | temporary memory of `train_step` as planned on the card | predicted | error |
+|---|---|---|---|---|"""
 
 _FULL_SIZE = """
 ## Pi0 at its full size
@@ -55,6 +64,7 @@ def main() -> None:
         print(row, flush=True)
         rows.append(row)
     if not arguments.programs:
+        rows += [_PLANS, *_plans()]
         table = "\n".join([full_size.HEAD, *full_size.rows()])
         rows.append(_FULL_SIZE.format(cores=os.cpu_count(), load=os.getloadavg()[2], table=table))
         PAGE.write_text("\n".join(rows) + "\n", encoding="utf-8")
@@ -94,7 +104,16 @@ def _scripts() -> Iterator[dict]:
     for line in (HERE / "measured.jsonl").read_text().splitlines():
         measured = json.loads(line)
         before = next(row for row in predicted if row["argv"] == measured["argv"])
-        yield {**measured, "predicted_peak_bytes": before["predicted_peak_bytes"]}
+        yield {**measured, **{key: before[key] for key in ("predicted_peak_bytes", "programs")}}
+
+
+def _plans() -> Iterator[str]:
+    """What XLA planned for training steps on the card, where that was kept, with what was predicted."""
+    for row in _scripts():
+        if "planned_on_card" in row:
+            planned, predicted = (row[key]["train_step"]["temporary_bytes"] for key in ("planned_on_card", "programs"))
+            sizes = f"{planned / 1e9:.3f} GB | {predicted / 1e9:.3f} GB | {100 * (predicted / planned - 1):+.1f} %"
+            yield f"| `{' '.join(row['argv'])}` | {row['card']} | {sizes} |"
 
 
 def _row(name: str, card: str, release: str, measured: int, with_release: str, predicted: int) -> str:

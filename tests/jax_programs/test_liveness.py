@@ -6,6 +6,8 @@ jax = pytest.importorskip("jax")
 
 import jax.numpy as jnp  # noqa: E402
 
+from peaksight.jax.fusion import ELEMENTWISE, MOVES, REDUCTIONS  # noqa: E402
+from peaksight.jax.inlining import graph_of  # noqa: E402
 from peaksight.jax.liveness import liveness  # noqa: E402
 from peaksight.records.jax_program import Kind  # noqa: E402
 
@@ -159,3 +161,14 @@ def test_a_temporary_is_in_an_output_to_come_if_it_fits(is_small, num_bytes):
     seen = peak_of(twice, MATRIX, MATRIX)
 
     assert num_bytes == seen.peak_bytes - seen.argument_bytes
+
+
+def test_every_elementwise_primitive_is_known():
+    """What a release of JAX adds is computed where it is read, as the rest is."""
+    of_one = (jnp.tanh, jax.nn.gelu, jax.nn.silu, jax.nn.softplus, jnp.log2, jnp.cbrt, jnp.sign, jax.nn.relu6)
+    names = set()
+    for function in of_one:
+        graph = graph_of(jax.jit(jax.grad(lambda x, function=function: function(x).sum())).trace(jnp.ones(8)).jaxpr)
+        names |= {node.name for node in graph.nodes}
+
+    assert names <= ELEMENTWISE | MOVES | REDUCTIONS

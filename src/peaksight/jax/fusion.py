@@ -9,13 +9,16 @@ from peaksight.jax.jaxpr_graph import Graph, Node, Value, total_bytes
 # Computed element by element: a fusion computes them again in each kernel that reads them.
 ELEMENTWISE = frozenset(
     "abs acos acosh add add_any and asin asinh atan atan2 atanh bitcast_convert_type broadcast_in_dim cbrt ceil clamp "
-    "conj convert_element_type copy copy_p cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt imag "
-    "integer_pow iota is_finite le lgamma log log1p logistic lt max min mul ne neg nextafter not or population_count "
-    "pow real reduce_precision rem round rsqrt select_n shift_left shift_right_arithmetic shift_right_logical sign sin "
-    "sinh sqrt square stop_gradient sub tan tanh xor".split()
+    "clz complex conj convert_element_type copy copy_p cos cosh digamma div eq eq_to erf erf_inv erfc exp exp2 expm1 "
+    "floor ge gt imag integer_pow iota is_finite le le_to lgamma log log1p log2 logistic lt lt_to max min mul mulhi "
+    "ne neg nextafter not one_minus_square or population_count pow real reduce_precision rem round rsqrt select_n "
+    "shift_left shift_right_arithmetic shift_right_logical sign sin sinh sqrt square stop_gradient sub tan tanh "
+    "xor".split()
 )
 # They only move elements: a kernel that reads them can read their operand instead.
-MOVES = frozenset("transpose slice dynamic_slice gather rev pad concatenate reshape squeeze expand_dims split".split())
+MOVES = frozenset(
+    "transpose slice dynamic_slice gather rev pad concatenate reshape squeeze expand_dims split stack tile".split()
+)
 REDUCTIONS = frozenset(
     "reduce_sum reduce_max reduce_min reduce_and reduce_or reduce_prod reduce_xor argmax argmin reduce".split()
 )
@@ -25,7 +28,7 @@ MAX_READERS = 3
 # Steps from a value back to what it is computed of.
 DEPTH = 10
 # Computed once, unless less is to be read for computing them again.
-EXPENSIVE = frozenset("tanh erf erf_inv logistic exp exp2 log log1p expm1 pow sin cos tan atan2 cbrt".split())
+EXPENSIVE = frozenset("tanh erf erf_inv logistic exp exp2 log log1p expm1 pow sin cos tan atan2 cbrt log2".split())
 
 
 @dataclass(slots=True, eq=False)
