@@ -2,8 +2,8 @@
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from types import ModuleType
 from typing import Any
 
@@ -37,15 +37,27 @@ class Patches(ExitStack):
     @contextmanager
     def suspended(self, choose: Callable[[Any, str], bool]) -> Iterator[None]:
         """A context in which the attributes that `choose(owner, name)` takes are what they were at first."""
+        with ExitStack() as meanwhile:
+            for owner, name, before in self._first(choose):
+                meanwhile.callback(_restore, owner, name, _current(owner, name))
+                _restore(owner, name, before)
+            yield
+
+    def withdraw(self, choose: Callable[[Any, str], bool]) -> None:
+        """Make the attributes that `choose(owner, name)` takes what they were at first, from here on."""
+        for owner, name, before in self._first(choose):
+            _restore(owner, name, before)
+
+    def originals(self, choose: Callable[[Any, str], bool]) -> list[Any]:
+        """What the attributes were at first that `choose(owner, name)` takes."""
+        return [before for _, _, before in self._first(choose) if before is not _ABSENT]
+
+    def _first(self, choose: Callable[[Any, str], bool]) -> Collection[tuple[Any, str, Any]]:
         first: dict[tuple[int, str], tuple[Any, str, Any]] = {}
         for owner, name, before in self._replaced:
             if choose(owner, name):
                 first.setdefault((id(owner), name), (owner, name, before))
-        with ExitStack() as meanwhile:
-            for owner, name, before in first.values():
-                meanwhile.callback(_restore, owner, name, _current(owner, name))
-                _restore(owner, name, before)
-            yield
+        return first.values()
 
     def set_kernels(self, dispatch_key: str, kernels: Mapping[str, Callable[..., Any]]) -> None:
         """Replace the kernels of operators of aten, by name, for `dispatch_key`."""
@@ -65,6 +77,7 @@ def _current(owner: Any, name: str) -> Any:
 
 def _restore(owner: Any, name: str, before: Any) -> None:
     if before is _ABSENT:
-        delattr(owner, name)
+        with suppress(AttributeError):  # it was withdrawn
+            delattr(owner, name)
     else:
         setattr(owner, name, before)

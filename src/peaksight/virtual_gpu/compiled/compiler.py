@@ -55,14 +55,14 @@ def program_functions() -> Any:
     return torch._C._dynamo.guards
 
 
-def skipped_frame() -> Any:
-    """What tells Dynamo to run a frame as it is, and all that it calls."""
+def skipped_frame(*, and_callees: bool) -> Any:
+    """What tells Dynamo to run a frame as it is, `and_callees` of it too."""
     import torch
 
     frames = torch._C._dynamo.eval_frame
-    skip = frames._FrameAction.SKIP
+    skip, default = frames._FrameAction.SKIP, frames._FrameAction.DEFAULT
     return part("torch._dynamo.convert_frame").ConvertFrameReturn(
-        frame_exec_strategy=frames._FrameExecStrategy(skip, skip), apply_to_code=True
+        frame_exec_strategy=frames._FrameExecStrategy(skip, skip if and_callees else default), apply_to_code=True
     )
 
 

@@ -1,7 +1,8 @@
 """`torch.compile`: what is compiled as on the card, and what runs eagerly, with the reason."""
 
 import copy
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -12,7 +13,8 @@ from peaksight.virtual_gpu.compiled import compiler, generated
 from peaksight.virtual_gpu.compiled.compiler import part
 from peaksight.virtual_gpu.compiled.inductor_answers import answer_inductor
 from peaksight.virtual_gpu.compiled.origins import Origins
-from peaksight.virtual_gpu.compiled.tracing import Tracing
+from peaksight.virtual_gpu.compiled.tracing import Tracing, is_guarded
+from peaksight.virtual_gpu.frames import is_ours
 from peaksight.virtual_gpu.source_lines import SourceLines
 
 # Modes and options whose trials of kernels, or CUDA graphs, are left out.
@@ -101,6 +103,7 @@ class Compiling:
 
     def _install(self, patches: Patches) -> None:
         patches.callback(torch._dynamo.reset)
+        patches.withdraw(is_guarded)
         generated.install(patches)
         answer_inductor(patches)
         _keep_steps_eager(patches)
@@ -118,25 +121,37 @@ class Compiling:
         """Dynamo meets a frame; one that it fails on is run as it is, with all that it calls."""
 
         def converted(wrapper: Any, frame: Any, *args: Any) -> Any:
+            if is_ours(frame.f_code.co_filename):
+                return compiler.skipped_frame(and_callees=False)
             with self._tracing.under_way():
                 try:
                     return convert(wrapper, frame, *args)
                 except Exception as error:
                     self._eagerly(_failure(error))
-                    return compiler.skipped_frame()
+                    return compiler.skipped_frame(and_callees=True)
 
         return converted
 
     def _guarded(self, begin: Callable[..., None]) -> Callable[..., None]:
         """Compiled code is guarded by the function modes, of which the run has one more than the tracing."""
 
-        def guarded(manager: Any, code: Any, output_graph: Any = None, *args: Any, **kwargs: Any) -> None:
+        signature = inspect.signature(begin)
+
+        def guarded(*args: Any, **kwargs: Any) -> None:
+            given = signature.bind(*args, **kwargs)
+            choose = given.arguments.get("guard_filter_fn")
+            given.arguments["guard_filter_fn"] = lambda guards: self._lasting(guards, choose)
             with self._tracing.with_modes_of_run() as stack:
-                if output_graph is not None:
-                    output_graph.torch_function_mode_stack = stack
-                begin(manager, code, output_graph, *args, **kwargs)
+                if given.arguments.get("output_graph") is not None:
+                    given.arguments["output_graph"].torch_function_mode_stack = stack
+                begin(*given.args, **given.kwargs)
 
         return guarded
+
+    def _lasting(self, guards: Sequence[Any], choose: Callable[..., Sequence[bool]] | None) -> list[bool]:
+        """What the run has in another place than the tracing is no reason to compile again."""
+        chosen, away = choose(guards) if choose else [True for _ in guards], self._tracing.away()
+        return [keep and id(guard.value) not in away for keep, guard in zip(chosen, guards, strict=True)]
 
     def _graph(self, compile_graph: Callable[..., Any]) -> Callable[..., Any]:
         """Inductor gets a graph."""

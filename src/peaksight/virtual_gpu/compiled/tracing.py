@@ -75,11 +75,21 @@ class Tracing:
         with modes_off(), function_modes([]), self._patches.suspended(_is_traced):
             yield
 
+    def away(self) -> set[int]:
+        """The ids of what the tracing sees in the place of the run's observers, and of its code."""
+        originals = self._patches.originals(_is_traced)
+        return {id(each) for original in originals for each in (original, getattr(original, "__code__", original))}
+
     @contextmanager
     def with_modes_of_run(self) -> Iterator[list[Any]]:
         """The function modes are those among which the compiled code will run."""
         with function_modes(self._stack):
             yield self._stack
+
+
+def is_guarded(owner: Any, name: str) -> bool:
+    """Whether compiled code is guarded by it, so that it has to stay as it was traced: a class of configurations."""
+    return isinstance(owner, type) and name in ("__getattribute__", "__setattr__")
 
 
 def _is_traced(owner: Any, name: str) -> bool:
