@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from tests.virtual_gpu.cards import births_on, card_of, h100, requested, slugs
 
@@ -405,3 +406,17 @@ def test_products_over_a_single_large_image():
     _, (of_weight,) = workspaces((1, 64, 512, 512), (64, 64, 1, 1), dtype=torch.float32)
 
     assert of_weight == pytest.approx(4_342_784, rel=0.01)
+
+
+@pytest.mark.parametrize("is_line", [False, True])
+def test_gradients_of_own_depthwise_kernels(is_line):
+    """That of the weight is made before that of the input, unlike those of cuDNN."""
+    sides = (56,) if is_line else (56, 56)
+    with h100() as gpu:
+        layer = (nn.Conv1d if is_line else nn.Conv2d)(64, 64, 3, padding=1, groups=64, bias=False).cuda()
+        x = torch.zeros(8, 64, *sides, device="cuda", requires_grad=True)
+        out = layer(x)
+        with births_on(gpu) as births:
+            out.backward(torch.ones_like(out))
+
+    assert [x.nbytes, layer.weight.nbytes, x.nbytes] == requested(births)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from ..cards import events_on, slugs
+from ..cards import births_on, events_on, requested, slugs
 
 pytestmark = pytest.mark.torch
 
@@ -41,3 +41,13 @@ def test_a_size_that_was_not_measured_is_listed(virtual_gpu):
     torch.fft.rfft(real_of(4, 1009)())
 
     assert "fft-workspace" in slugs(virtual_gpu)
+
+
+def test_copies_of_a_large_transform(virtual_gpu):
+    """Back from 16,384 frequencies: a copy of the input, which cuFFT overwrites, and no workspace on the card."""
+    spectra = torch.fft.rfft(real_of(4, 16384)())
+    with births_on(virtual_gpu) as births:
+        _kept = torch.fft.irfft(spectra)
+
+    assert sorted([spectra.nbytes, 4 * 16384 * 4]) == sorted(requested(births))
+    assert "fft-workspace" not in slugs(virtual_gpu)

@@ -13,6 +13,7 @@ SHORT_SUM = 768
 GROUPS_AT_A_TIME = 8
 MANY_IN_GROUPS = 128
 SMALL_WINDOW = 27
+FEWEST_PADDED = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +83,27 @@ class Convolution:
         """Whether windows overlap."""
         return self.kernel[-1] > self.stride[-1]
 
+    @property
+    def padded_filters(self) -> int:
+        """Channels of `y` that can be loaded by fours, or by eights in half, as of windows with many filters.
+
+        Read off 54 filters over three sizes of images, in single precision.
+        """
+        filters, alignment = self.y.shape[1], 8 if self.is_half else 4
+        if self.groups > 1 or filters < FEWEST_PADDED or prod(self.kernel) == 1:
+            return filters
+        return div_up(filters, alignment) * alignment
+
     def copies(self, alignment: int = 1, *, x: bool = True, y: bool = True) -> int:
-        """Bytes of copies of `x` and the weight, their channels aligned, and of `y`.
+        """Bytes of copies of `x` and the weight, their channels aligned, and of `y` with padded filters.
 
         The weight of a single tap lies as it should, unless `y` is written otherwise.
         """
-        aligned = div_up(self.channels, alignment) * alignment
-        of_weight = self.weight.nbytes * aligned // self.channels if prod(self.kernel) > 1 or not y else 0
+        aligned, filters = div_up(self.channels, alignment) * alignment, self.y.shape[1]
+        weight = self.weight.nbytes * self.padded_filters // filters
+        of_weight = weight * aligned // self.channels if prod(self.kernel) > 1 or not y else 0
         of_x = self.x.nbytes * aligned // self.channels
-        return x * of_x + y * self.y.nbytes + of_weight + DESCRIPTOR_BYTES
+        return x * of_x + y * (self.y.nbytes * self.padded_filters // filters) + of_weight + DESCRIPTOR_BYTES
 
     def in_eights(self, many: int = MANY_IN_GROUPS) -> "Convolution":
         """What cuDNN runs at a time: eight of the groups that have `many` channels, of `x` or of `y`."""

@@ -13,10 +13,23 @@ Limitations:
 
 import torch
 
-from peaksight.virtual_gpu.kernels import convolution_trials, cudnn_convolutions, cudnn_weight_gradients
+from peaksight.virtual_gpu.kernels import (
+    convolution_trials,
+    cudnn_convolutions,
+    cudnn_weight_gradients,
+    depthwise_convolutions,
+)
 from peaksight.virtual_gpu.kernels.convolution_problem import Convolution
 from peaksight.virtual_gpu.kernels.reductions import split_sum
-from peaksight.virtual_gpu.kernels.temporaries import RESULTS, Dispensable, KernelCall, Rule, Temporaries, together
+from peaksight.virtual_gpu.kernels.temporaries import (
+    RESULTS,
+    Dispensable,
+    KernelCall,
+    Result,
+    Rule,
+    Temporaries,
+    together,
+)
 from peaksight.virtual_gpu.kernels.torch_private import suggest_memory_format
 
 aten = torch.ops.aten
@@ -42,7 +55,10 @@ def forward(call: KernelCall) -> Temporaries | None:
 
 
 def backward(call: KernelCall) -> Temporaries | None:
-    """The blocks of `convolution_backward`: one gradient after the other, and the sum for the bias."""
+    """The blocks of `convolution_backward`: one gradient after the other, and the sum for the bias.
+
+    PyTorch's own kernels begin with that of the weight (`conv_depthwise2d_backward_cuda_out` in DepthwiseConv2d.cu).
+    """
     names = ("grad_output", "input", "weight", "output_mask")
     gradient, input, weight, (for_input, for_weight, for_bias) = map(call.argument, names)
     if not torch.backends.cudnn.enabled:
@@ -54,14 +70,15 @@ def backward(call: KernelCall) -> Temporaries | None:
     num_multiprocessors = call.rules.multi_processor_count
     inputs = _copies(input, layout) if for_weight else []
     gradients = _copies(gradient, layout)
-    return (
-        *(*inputs, *gradients),
-        *((RESULTS, *together(*_copies(weight, layout), *_existing(of_input))) if for_input else ()),
-        *((RESULTS, *_passing(of_weight)) if for_weight else ()),
-        *(-num_bytes for num_bytes in gradients),
-        *((RESULTS, *_sum_over_positions(gradient, num_multiprocessors)) if for_bias else ()),
-        *(-num_bytes for num_bytes in inputs),
-    )
+    parts = [
+        (Result.at(0), *together(*_copies(weight, layout), *_existing(of_input))) if for_input else (),
+        (Result.at(1), *_passing(of_weight)) if for_weight else (),
+    ]
+    bias = (Result.at(2), *_sum_over_positions(gradient, num_multiprocessors)) if for_bias else ()
+    if depthwise_convolutions.has_own_kernels(_convolution(call, gradient, layout)):
+        parts.reverse()
+    freed = (-num_bytes for num_bytes in gradients)
+    return (*inputs, *gradients, *parts[0], *parts[1], *freed, *bias, *(-num_bytes for num_bytes in inputs))
 
 
 def _gradient_workspaces(call: KernelCall, layout: torch.memory_format) -> tuple[int, int]:

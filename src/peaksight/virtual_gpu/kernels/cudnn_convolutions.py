@@ -170,7 +170,7 @@ def _writes_in_place(convolution: Convolution) -> bool:
 
     Of volumes those to 64 channels.
     """
-    if convolution.is_half or convolution.groups > 1:
+    if convolution.is_half or convolution.groups > 1 or convolution.padded_filters > convolution.y.shape[1]:
         return False
     filters, channels = convolution.y.shape[1], convolution.channels
     if len(convolution.kernel) == 1:

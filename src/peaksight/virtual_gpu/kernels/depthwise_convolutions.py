@@ -26,6 +26,13 @@ MANY_POSITIONS = 1 << 12
 SQUARES = ((1, 1), (3, 3), (5, 5))
 
 
+def has_own_kernels(convolution: Convolution) -> bool:
+    """Whether DepthwiseConv2d.cu runs: an image or a line with a group for each channel, not left to cuDNN."""
+    if not convolution.is_depthwise or convolution.is_transposed or len(convolution.kernel) > 2:
+        return False
+    return not (convolution.is_channels_last or _takes_cudnn(convolution))
+
+
 def gradient_of_weight(convolution: Convolution, num_multiprocessors: int) -> int:
     """Sums in parts, of copies unless channels come last.
 

@@ -10,7 +10,7 @@ Limitations:
 import torch
 
 from peaksight.virtual_gpu.kernels.reductions import div_up
-from peaksight.virtual_gpu.kernels.temporaries import KernelCall, Rule, Temporaries, together
+from peaksight.virtual_gpu.kernels.temporaries import KernelCall, Result, Rule, Temporaries, together
 
 BOXES_A_WORD = 64
 WORD_BYTES = 8
@@ -32,9 +32,16 @@ def deform_conv2d(call: KernelCall) -> Temporaries:
 
 
 def deform_conv2d_backward(call: KernelCall) -> Temporaries:
-    """The unfolded input beside the gradient of the output in another order."""
+    """The gradients of input, offsets and mask, beside which the unfolded input lies; then those of weight and bias.
+
+    `deform_conv2d_backward_kernel` of torchvision/csrc/ops/cuda/deform_conv2d_kernel.cu; either has the gradient of the
+    output in another order.
+    """
     gradient, input, weight = call.args[:3]
-    return together(_columns_bytes(input, weight, gradient), gradient.nbytes)
+    columns, bias = _columns_bytes(input, weight, gradient), call.out[4].nbytes
+    ahead = (Result.at(0), Result.at(2), Result.at(3), *together(columns, gradient.nbytes))
+    of_bias = (bias, bias, Result.at(4), -bias, -bias)
+    return (*ahead, Result.at(1), *together(gradient.nbytes, columns), *of_bias)
 
 
 def _columns_bytes(input: torch.Tensor, weight: torch.Tensor, output: torch.Tensor) -> int:

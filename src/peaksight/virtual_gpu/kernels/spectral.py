@@ -5,7 +5,8 @@ input of the next. To the byte what an H200 took for sizes that are products of 
 2026-11-28, benchmarks/operators).
 
 Limitations:
-    Sizes above 4096 or with a prime factor above 11 were not measured, and only cuFFT knows their workspace: no rule.
+    Sizes above 4096, but for powers of two up to 16384, or with a prime factor above 11 were not measured. Only cuFFT
+    knows their workspace: of those the copies alone are here, and `fft-workspace` is noted.
 """
 
 from collections.abc import Sequence
@@ -23,14 +24,15 @@ aten = torch.ops.aten
 MAX_DIMS = 3
 HALF = (torch.float16, torch.complex32)
 MAX_MEASURED_SIZE = 4096
+MAX_MEASURED_POWER = 1 << 14
 MEASURED_PRIMES = (2, 3, 5, 7, 11)
 
 
-def real_to_complex(call: KernelCall) -> Temporaries | None:
+def real_to_complex(call: KernelCall) -> Temporaries:
     """All dimensions at once, or the last one first."""
     tensor, dims = call.args[0], call.args[1]
-    if not tensor.numel() or not _is_measured(tensor.shape, dims):
-        return None if tensor.numel() else ()
+    if not tensor.numel():
+        return ()
     real = Layout(tensor.shape, tensor.stride(), tensor.dtype)
     if _at_once(dims):
         return _step(real, dims, is_halved=call.argument("onesided"))
@@ -44,11 +46,11 @@ def real_to_complex(call: KernelCall) -> Temporaries | None:
     return (*last, between, *_steps(Layout(halved, strides, call.out.dtype), list(dims[:-1])), -between)
 
 
-def complex_to_real(call: KernelCall) -> Temporaries | None:
+def complex_to_real(call: KernelCall) -> Temporaries:
     """A copy of the input, which would be overwritten, or the result of the other dimensions."""
     tensor, dims = call.args[0], call.args[1]
-    if not tensor.numel() or not _is_measured(call.out.shape, dims):
-        return None if tensor.numel() else ()
+    if not tensor.numel():
+        return ()
     num_bytes = tensor.numel() * tensor.itemsize
     if _at_once(dims) or len(dims) == 1:
         copy = Layout(tensor.shape, row_major(tensor.shape), tensor.dtype)
@@ -58,13 +60,20 @@ def complex_to_real(call: KernelCall) -> Temporaries | None:
     return (num_bytes, *others, *_step(between, dims[-1:]), -num_bytes)
 
 
-def complex_to_complex(call: KernelCall) -> Temporaries | None:
+def complex_to_complex(call: KernelCall) -> Temporaries:
     """At most three dimensions at a time."""
     tensor, dims = call.args[0], call.args[1]
     if not tensor.numel() or not dims:
         return ()
     layout = Layout(tensor.shape, tensor.stride(), tensor.dtype)
-    return _complex(layout, list(dims)) if _is_measured(tensor.shape, dims) else None
+    return _complex(layout, list(dims))
+
+
+def is_measured(call: KernelCall) -> bool:
+    """Whether cuFFT is known to take no workspace of its own beside the copies."""
+    tensor, dims = call.args[0], call.args[1]
+    sizes = call.out.shape if call.func is aten._fft_c2r.default else tensor.shape
+    return not tensor.numel() or all(_is_measured(sizes[dim]) for dim in dims)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +90,10 @@ class Layout:
         return prod(self.shape) * self.dtype.itemsize
 
 
-def _is_measured(shape: Sequence[int], dims: Sequence[int]) -> bool:
-    return all(shape[dim] <= MAX_MEASURED_SIZE and _rest(shape[dim]) == 1 for dim in dims)
+def _is_measured(size: int) -> bool:
+    if size > MAX_MEASURED_SIZE:
+        return size <= MAX_MEASURED_POWER and size.bit_count() == 1
+    return _rest(size) == 1
 
 
 def _rest(size: int) -> int:

@@ -2,8 +2,8 @@
 
 A rule is a function of one `KernelCall` that returns signed bytes in the order of the card: blocks taken are positive,
 blocks given back are negative. What is not given back explicitly is, at the end. The results are made first, or where
-`RESULTS` stands: one at each, and all that are left at the last. A rule that does not know a case returns None: the
-case is then listed under *Not simulated*.
+`RESULTS` stands: one at each, and all that are left at the last; in another order than theirs each has a `Result`. A
+rule that does not know a case returns None: the case is then listed under *Not simulated*.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,6 +20,19 @@ class _Place(int):
 
 
 RESULTS = _Place(0)
+
+
+class Result(_Place):
+    """The result at `position` alone, where they aren't made in their order: then each has its mark."""
+
+    position: int
+
+    @classmethod
+    def at(cls, position: int) -> "Result":
+        """The mark of the result at `position`."""
+        mark = cls(0)
+        mark.position = position
+        return mark
 
 
 class Dispensable(int):
@@ -51,8 +64,8 @@ class KernelCall:
 
 
 def num_places(temporaries: Temporaries) -> int:
-    """How often `RESULTS` stands among `temporaries`."""
-    return sum(size is RESULTS for size in temporaries)
+    """How often results are marked among `temporaries`."""
+    return sum(isinstance(size, _Place) for size in temporaries)
 
 
 Rule = Callable[[KernelCall], Temporaries | None]

@@ -47,7 +47,15 @@ from peaksight.virtual_gpu.kernels import (
 )
 from peaksight.virtual_gpu.kernels.cublas import CublasWorkspaces
 from peaksight.virtual_gpu.kernels.known_operators import is_known
-from peaksight.virtual_gpu.kernels.temporaries import RESULTS, Dispensable, KernelCall, Rule, Temporaries, num_places
+from peaksight.virtual_gpu.kernels.temporaries import (
+    RESULTS,
+    Dispensable,
+    KernelCall,
+    Result,
+    Rule,
+    Temporaries,
+    num_places,
+)
 from peaksight.virtual_gpu.memory.births import Birth
 from peaksight.virtual_gpu.memory.ledger import Ledger
 
@@ -106,8 +114,11 @@ TEMPORARIES: dict[object, Rule] = (
     | sync_batch_norm.TEMPORARIES
 )
 UNKNOWN = "unknown-operator"
-# Operators whose rule gives the larger part.
-PARTLY_PRICED = {aten.convolution.default, aten.convolution_backward.default}
+# Operators whose rule gives the larger part, where this says so of a call.
+PARTLY_PRICED: dict[Any, Callable[[KernelCall], bool]] = {
+    **dict.fromkeys((aten.convolution.default, aten.convolution_backward.default), lambda call: True),
+    **dict.fromkeys(spectral.TEMPORARIES, lambda call: not spectral.is_measured(call)),
+}
 
 
 @dataclass(slots=True)
@@ -130,7 +141,8 @@ class Workspaces:
             note_results(call.out)
         with self._temporaries(temporaries or (), call, note_results):
             self.cublas.before_returning(call.func, call.args, in_backward)
-        if call.func in PARTLY_PRICED or (temporaries is None and (rule is not None or not _is_priced(call.func))):
+        is_unpriced = temporaries is None and (rule is not None or not _is_priced(call.func))
+        if is_unpriced or (call.func in PARTLY_PRICED and PARTLY_PRICED[call.func](call)):
             self._note_unpriced(call)
 
     def _note_unpriced(self, call: KernelCall) -> None:
@@ -153,6 +165,8 @@ class Workspaces:
                     self._give_back(_last_of(taken, -size))
                 elif size is RESULTS:
                     note_results(next(results))
+                elif isinstance(size, Result):
+                    note_results(call.out[size.position])
             yield
         finally:  # also when the card is full
             for _, birth in reversed(taken):
