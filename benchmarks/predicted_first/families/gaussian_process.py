@@ -34,6 +34,9 @@ for _ in range(3):
     optimizer.step()
     print("loss", loss.item(), flush=True)
 with torch.no_grad():
+    z = features(x)
+    factor = torch.linalg.cholesky(kernel(z, z) + noise.exp() * torch.eye(POINTS, dtype=torch.double, device="cuda"))
+    weights = torch.cholesky_solve(y[:, None], factor)
     new = features(torch.randn(2000, DIMS, dtype=torch.double).cuda())
     across = kernel(new, z)
     half = torch.linalg.solve_triangular(factor, across.t(), upper=False)
