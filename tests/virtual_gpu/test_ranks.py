@@ -9,6 +9,7 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing
 from torch import nn
+from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.distributed.optim import ZeroRedundancyOptimizer
@@ -290,6 +291,22 @@ def test_zero_gathers_the_state_of_the_optimizer(rank):
     assert 3 * share <= torch.cuda.max_memory_allocated() - before <= 3.1 * share  # and the one before
     assert before == torch.cuda.memory_allocated()
     assert ["broadcast"] * 2 * (SIZE - 1) == [fact.kind for fact in rank.collectives.facts[num_calls:]]
+
+
+def test_a_full_state_dict_is_broadcast_from_rank_0():
+    """Tensor by tensor, each whole on the card of every rank, which keeps its share."""
+    with h100(num_gpus=SIZE, world=World(0, SIZE, SIZE)):
+        dist.init_process_group("nccl", init_method="tcp://localhost:99", rank=0, world_size=SIZE)
+        model = mlp()
+        full = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
+        fully_shard(model)
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+        set_model_state_dict(model, full, options=options)
+
+        assert torch.cuda.memory_allocated() == before
+        assert torch.cuda.max_memory_allocated() - before >= 64 * 4096 * 4
 
 
 def test_zero_sends_its_state(rank):

@@ -42,6 +42,11 @@ class SameRanks(_ProcessGroup):
         """What torch.distributed knows it by."""
         return world().pg_names[self]
 
+    @property
+    def _device_types(self) -> list[torch.device]:
+        """Tensors of both: objects go by way of the host."""
+        return [torch.device("cpu"), torch.device("cuda")]
+
     def _get_backend(self, device: Any) -> "SameRanks":
         """The same for all devices."""
         return self
