@@ -95,13 +95,6 @@ def destination_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def json_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of `Destinations` that write JSON only."""
-    for add_option in (_FORCE, _JSON_OPTION):
-        command = add_option(command)
-    return command
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """What a command found, in each form that it can be published in; `target` is the script that its lines are of.

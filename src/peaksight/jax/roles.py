@@ -42,11 +42,6 @@ def _role(path: str, is_state: bool, is_floating: bool) -> Role:
     return Role.INPUT
 
 
-def is_optimizer_path(path: str) -> bool:
-    """Whether an argument of this name is state of an optimizer."""
-    return _OPTIMIZER.search(path) is not None
-
-
 def place_of(op_name: str) -> tuple[str, str]:
     """The module and the operation in an `op_name` of XLA's metadata.
 

@@ -3,7 +3,6 @@
 import os
 import platform
 import socket
-import sys
 import time
 from pathlib import Path
 
@@ -60,13 +59,3 @@ def _start_of_parent() -> str:
         return Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[19]
     except (OSError, IndexError):
         return "0"
-
-
-def is_main() -> bool:
-    """Whether this is rank 0, which speaks for all."""
-    return _number(_RANK, 0) == 0
-
-
-def python_command() -> tuple[str, ...]:
-    """What was typed, as Python has it."""
-    return tuple(sys.argv)

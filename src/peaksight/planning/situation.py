@@ -43,12 +43,6 @@ class Situation:
         return max(0, self.capture.peak_reserved_bytes - self.limit_bytes)
 
     @cached_property
-    def alive_at_peak(self) -> tuple[Allocation, ...]:
-        """What holds the allocated peak."""
-        tick = self.capture.peak_tick
-        return tuple(a for a in self.capture.allocations if a.born <= tick and (a.died is None or a.died > tick))
-
-    @cached_property
     def saved(self) -> tuple[Allocation, ...]:
         """What a backward pass needs, of the step that saves most, alive together."""
         by_step: dict[int, list[Allocation]] = defaultdict(list)
