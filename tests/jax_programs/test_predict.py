@@ -10,6 +10,7 @@ import pytest
 jax = pytest.importorskip("jax")
 
 import jax.numpy as jnp  # noqa: E402
+from jax.ad_checkpoint import checkpoint_name  # noqa: E402
 
 import peaksight.jax  # noqa: E402
 from peaksight.errors import UnsupportedError, UsageError  # noqa: E402
@@ -268,6 +269,31 @@ def test_sizes_are_those_of_the_compiled_program():
     assert planned.output_bytes == expected.output_size_in_bytes
     assert planned.aliased_bytes == expected.alias_size_in_bytes
     assert planned.temporary_bytes == expected.temp_size_in_bytes
+
+
+@needs_compiler
+def test_what_is_offloaded_is_on_the_host():
+    """The residuals of a scan that a policy keeps in the host's memory are no need of the card."""
+
+    def step_with(policy):
+        def body(x, w):
+            return jnp.tanh(checkpoint_name(jnp.tanh(x @ w), "hidden") @ w.T), None
+
+        def loss(ws, x):
+            return jnp.mean(jax.lax.scan(jax.checkpoint(body, policy=policy, prevent_cse=False), x, ws)[0] ** 2)
+
+        return lambda ws, x: ws - 0.1 * jax.grad(loss)(ws, x)
+
+    def peak_with(policy):
+        args = shape(DEPTH, WIDTH, WIDTH), shape(BATCH, WIDTH)
+        return peaksight.jax.predict(step_with(policy), *args, donate_argnums=0).peak.allocated_bytes
+
+    names = {"names_which_can_be_saved": [], "names_which_can_be_offloaded": ["hidden"]}
+    places = {"offload_src": "device", "offload_dst": "pinned_host"}
+    policies = jax.checkpoint_policies
+    offloaded = peak_with(policies.save_and_offload_only_these_names(**names, **places))
+
+    assert offloaded <= peak_with(policies.save_only_these_names("hidden")) - (DEPTH - 2) * BATCH * WIDTH * 4
 
 
 def test_the_compiler_says_what_is_wrong_with_an_order(tmp_path):

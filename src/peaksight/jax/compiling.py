@@ -67,7 +67,7 @@ def compile_for(card: Card, call: Call, num_devices: int = 1) -> CompiledProgram
         )
         answer = _answer_to(order)
         if answer.is_missing:
-            raise NoCompiler(answer.error)
+            raise NoCompiler(f"the CUDA plugin of JAX is missing or cannot be loaded: {answer.error}")
         if answer.error:
             raise _cannot_compile(call.name, card, answer.error)
         outputs = output_shardings(answer.shardings, order.num_devices, _mesh_of(call))

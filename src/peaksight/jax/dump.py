@@ -19,6 +19,8 @@ _ASSIGNMENT, _RANGES, _HLO = "-buffer-assignment.txt", "-live-range.txt", ".txt"
 _ALLOCATION = re.compile(r"allocation \d+: size (\d+), (.*?):?$")
 _VALUE = re.compile(r"\s+value: <\d+ (\S+?)(?:\{([\d,]*)\})? (?:\(phi\) )?@\d+> \(size=(\d+),offset=(\d+)\): (.*)$")
 _RANGE = re.compile(r"\s+(\S+?)\{([\d,]*)\}:(\d+)-(\d+)$")
+# kHostMemorySpaceColor of xla/layout.h: what `jax.checkpoint` offloads.
+_ON_HOST = "color 5,"
 _SHAPE = re.compile(r"\w+\[[\d,]*\]")
 
 
@@ -110,7 +112,7 @@ def _values(path: Path, ranges: dict[tuple[str, str], tuple[int, int]]) -> tuple
     with path.open(encoding="utf-8") as lines:
         for line in lines:
             if match := _ALLOCATION.match(line):
-                kind = match[2]
+                kind = "" if _ON_HOST in match[2] else match[2]
                 sizes.update(dict.fromkeys(_kinds(kind), int(match[1])))
             elif "preallocated-temp" in kind and (match := _VALUE.match(line)):
                 name, index, size, offset, shape = match.groups()
