@@ -116,9 +116,11 @@ def moment(at: Peak | OutOfMemory) -> str:
 
 
 def unknown_size(unknown: Approximation) -> str:
-    """The size of what was not simulated: `115.00 MiB`, `up to 1.25 GiB` or `unknown`."""
+    """The size of what was not simulated: `115.00 MiB`, `up to 1.25 GiB` or `unknown`; `no more` is less at most."""
     if unknown.bytes is not None:
         return format_bytes(unknown.bytes)
+    if unknown.at_most_bytes == 0:
+        return "no more"
     return "unknown" if unknown.at_most_bytes is None else f"up to {format_bytes(unknown.at_most_bytes)}"
 
 

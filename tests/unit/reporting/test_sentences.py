@@ -74,7 +74,7 @@ def test_why_it_is_only_likely(undecided, end):
 
 @pytest.mark.parametrize(
     ("num_bytes", "at_most_bytes", "size"),
-    [(GIB, None, "1.00 GiB"), (None, None, "unknown"), (None, 2 * GIB, "up to 2.00 GiB")],
+    [(GIB, None, "1.00 GiB"), (None, None, "unknown"), (None, 2 * GIB, "up to 2.00 GiB"), (None, 0, "no more")],
 )
 def test_the_size_of_what_was_not_simulated(num_bytes, at_most_bytes, size):
     """Known, bounded or not known at all."""
