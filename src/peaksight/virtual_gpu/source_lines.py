@@ -9,6 +9,7 @@ from functools import cache
 from types import FrameType
 from typing import NamedTuple
 
+from peaksight.records.frames import PLUMBING
 from peaksight.virtual_gpu.frames import is_ours
 
 _PYTHON = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
@@ -16,17 +17,6 @@ _PYTHON = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
 _PACKAGES = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
 # A temporary file of the run: code that a library has written, as torch_geometric's templates.
 _GENERATED = re.compile(r"[/\\]peaksight-[^/\\]+[/\\]tmp[/\\]")
-# Frames that every operation passes through: they say nothing about where it came from.
-_PLUMBING = (
-    "torch/_ops.py",
-    "torch/_subclasses/",
-    "torch/_library/",
-    "torch/_compile.py",
-    "torch/_dynamo/",
-    "torch/overrides.py",
-    "torch/utils/_contextlib.py",
-    "torch/utils/_stats.py",
-)
 
 
 class Lines(NamedTuple):
@@ -154,7 +144,7 @@ class SourceLines:
         if is_own(filename) or (self._is_installed and filename.startswith(self._script_dir + os.sep)):
             return _File(True, _relative(filename, self._script_dir))
         name = installed_name(filename)
-        return None if name is None or name.startswith(_PLUMBING) else _File(False, name)
+        return None if name is None or name.startswith(PLUMBING) else _File(False, name)
 
 
 @cache

@@ -13,22 +13,12 @@ from itertools import takewhile
 
 from peaksight.postmortem.snapshots.tables import Frame
 from peaksight.records import Phase
+from peaksight.records.frames import PLUMBING
 
 _LIBRARY = re.compile(r"(?:.*/)?(?:site-packages|dist-packages|lib/python\d[\d.]*)/(?P<name>.+)")
 # A source tree of torch, as developers have; and what its compiler writes.
 _TORCH = re.compile(r".*/pytorch[^/]*/(?P<name>torch/.+)")
 _COMPILED = re.compile(r".*/torchinductor_\w+/(?P<name>.+)")
-# Frames that every operation passes through: they say nothing about where it came from.
-_PLUMBING = (
-    "torch/_ops.py",
-    "torch/_subclasses/",
-    "torch/_library/",
-    "torch/_compile.py",
-    "torch/_dynamo/",
-    "torch/overrides.py",
-    "torch/utils/_contextlib.py",
-    "torch/utils/_stats.py",
-)
 _MODULE = "torch/nn/modules/module.py"
 # Where the backward pass runs in the thread that called it.
 _ENGINE = ("torch/autograd/graph.py", "_engine_run_backward")
@@ -65,7 +55,7 @@ def place_of(frames: tuple[Frame, ...]) -> Place:
     calls = {(name, frame.name) for frame, name in python if name is not None}
     own = [frame for frame, name in python if name is None]
     below = takewhile(lambda call: call[1] is not None, python)
-    libraries = (f"{name}:{frame.line}" for frame, name in below if name and not name.startswith(_PLUMBING))
+    libraries = (f"{name}:{frame.line}" for frame, name in below if name and not name.startswith(PLUMBING))
     return Place(
         source=(own[0].filename, own[0].line) if own else None,
         library=printable(next(libraries, "")),
