@@ -57,7 +57,6 @@ __all__ = [
     "function_modes_off",
     "guards",
     "is_last_reference",
-    "lacks_fake_kernel",
     "made_number",
     "modes_off",
     "next_sequence_nr",
@@ -237,20 +236,3 @@ def called_by_engine(dispatching: frozenset[str]) -> bool:
     while frame is not None and frame.f_code.co_filename in dispatching:
         frame = frame.f_back
     return frame is not None and frame.f_code is ENGINE.__code__
-
-
-# What FakeTensorMode raises for an operator without a fake kernel, and what its attempts to run the real one end in.
-NO_FAKE_KERNEL = (
-    fake_tensor.UnsupportedOperatorException,
-    fake_tensor.DynamicOutputShapeException,
-    fake_tensor.DataDependentOutputException,
-    NotImplementedError,
-)
-NO_DEVICE = ("Found no NVIDIA driver", "Torch not compiled with CUDA enabled")
-# What a function under torch.library.custom_op says.
-NOT_REGISTERED = "There was no fake impl registered for"
-
-
-def lacks_fake_kernel(error: Exception) -> bool:
-    """Whether FakeTensorMode failed because an operator has no fake kernel."""
-    return isinstance(error, NO_FAKE_KERNEL) or any(text in str(error) for text in (*NO_DEVICE, NOT_REGISTERED))

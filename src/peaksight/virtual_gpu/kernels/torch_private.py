@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 import torch._library.custom_ops as custom_ops
+import torch._subclasses.fake_tensor as fake_tensor
 from torch._C import DispatchKey
 from torch._higher_order_ops.flex_attention import FlexAttentionHOP
 from torch._prims_common import suggest_memory_format
@@ -17,6 +18,7 @@ __all__ = [
     "composite",
     "cuda_kernels",
     "is_composite",
+    "lacks_fake_kernel",
     "python_kernel",
     "sdp_priority",
     "set_sdp_priority",
@@ -66,3 +68,20 @@ def python_kernel(op: torch._ops.OpOverload) -> Callable[..., Any] | None:
     keys = DispatchKey.CUDA, DispatchKey.CompositeExplicitAutograd
     registered = (key for key in keys if torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key))
     return next((functools.partial(op._op_dk, key) for key in registered), None)
+
+
+# What FakeTensorMode raises for an operator without a fake kernel, and what its attempts to run the real one end in.
+NO_FAKE_KERNEL = (
+    fake_tensor.UnsupportedOperatorException,
+    fake_tensor.DynamicOutputShapeException,
+    fake_tensor.DataDependentOutputException,
+    NotImplementedError,
+)
+NO_DEVICE = ("Found no NVIDIA driver", "Torch not compiled with CUDA enabled")
+# What a function under torch.library.custom_op says.
+NOT_REGISTERED = "There was no fake impl registered for"
+
+
+def lacks_fake_kernel(error: Exception) -> bool:
+    """Whether FakeTensorMode failed because an operator has no fake kernel."""
+    return isinstance(error, NO_FAKE_KERNEL) or any(text in str(error) for text in (*NO_DEVICE, NOT_REGISTERED))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from threading import get_ident
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import nn
@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_map
 
 from peaksight.errors import UnsupportedError
 from peaksight.virtual_gpu.kernels.custom_functions import function_of
-from peaksight.virtual_gpu.kernels.torch_private import composite
+from peaksight.virtual_gpu.kernels.torch_private import composite, lacks_fake_kernel
 from peaksight.virtual_gpu.memory.at_the_limit import let_go
 from peaksight.virtual_gpu.tensors import distinct_values, even_shares, true_counts, values
 from peaksight.virtual_gpu.tensors.cache_key import cache_key
@@ -26,6 +26,7 @@ from peaksight.virtual_gpu.tensors.calls import (
 from peaksight.virtual_gpu.tensors.devices import PRIM_DEVICE, cpp_device, for_python
 from peaksight.virtual_gpu.tensors.in_place import in_place_of
 from peaksight.virtual_gpu.tensors.mapped import copy_of_stand_ins
+from peaksight.virtual_gpu.tensors.observer import Observer
 from peaksight.virtual_gpu.tensors.results import unknown_layout
 from peaksight.virtual_gpu.tensors.subclasses import OnCard, plain
 from peaksight.virtual_gpu.threads import TURN
@@ -33,7 +34,6 @@ from peaksight.virtual_gpu.torch_private import (
     DeviceMismatch,
     FakeTensor,
     FakeTensorMode,
-    lacks_fake_kernel,
     no_dispatch,
 )
 
@@ -41,25 +41,6 @@ aten = torch.ops.aten
 # The same to a fake tensor, but FakeTensorMode's cache does not take the first.
 UNSAFE_VIEW, VIEW = aten._unsafe_view.default, aten.view.default
 TO_DEVICE = ("device", "dtype", "non_blocking", "copy", "memory_format")
-
-
-class Observer(Protocol):
-    """Who is told what the virtual GPU does."""
-
-    def after(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, known: Any) -> None:
-        """`func` returned `out` on the device.
-
-        `known` is the same object whenever it is called with arguments of the same shapes, None where none is at hand.
-        """
-
-    def leaves(self, tensor: torch.Tensor) -> None:
-        """The host has waited for what `tensor` holds."""
-
-    def lacks(self, device: torch.device) -> None:
-        """The script asks for another card than the first: raises what the runtime says where it is not there."""
-
-    def made_up(self, what: str) -> None:
-        """A `value`, a `shape`, a random `draw` or the turn of a `thread` is not the real run's."""
 
 
 class VirtualGpuMode(FakeTensorMode):
