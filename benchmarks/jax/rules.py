@@ -192,10 +192,6 @@ def _without_effect() -> tuple[Program, Program]:
     return _scanned(lambda body: jax.checkpoint(body, policy=policy)), _scanned(jax.checkpoint)
 
 
-def _scan() -> tuple[Program, Program]:
-    return _scanned(lambda body: body), _scanned(jax.checkpoint)
-
-
 EXAMPLES: dict[str, Callable[[], tuple[Program, Program]]] = {
     "jax-backward-through-frozen": _through_frozen,
     "jax-cast-inside-jit": _cast_inside,
@@ -205,7 +201,7 @@ EXAMPLES: dict[str, Callable[[], tuple[Program, Program]]] = {
     "jax-pass-through-copies": _pass_through,
     "jax-remat-policy": _without_effect,
     "jax-remat-without-effect": _without_effect,
-    "jax-scan-residuals": _scan,
+    "jax-scan-residuals": lambda: (_scanned(lambda body: body), _scanned(jax.checkpoint)),
     "jax-state-not-donated": _not_donated,
 }
 
@@ -245,11 +241,7 @@ def rows() -> Iterator[str]:
 def main() -> None:
     """Write the page."""
     jax.config.update("jax_platforms", "cpu")
-    lines = [_HEAD.format(version=jax.lib.__version__)]
-    for row in rows():
-        print(row, flush=True)
-        lines.append(row)
-    PAGE.write_text("\n".join([*lines, _FOOT]) + "\n", encoding="utf-8")
+    PAGE.write_text("\n".join([_HEAD.format(version=jax.lib.__version__), *rows(), _FOOT]) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,10 @@ _ON_MORE_CARDS = (
     "`fully_shard` of each block and of the model before the optimizer is made, started by `torchrun`",
     _NOT_IN_THE_TIME,
 )
-_ON_A_MESH = ("a `NamedSharding` on a mesh of the cards for what jitted functions take and return", _NOT_IN_THE_TIME)
+_ON_A_MESH = (
+    "a `NamedSharding` on a mesh of the cards for what jitted functions take and return",
+    "operations are those of all cards together; what goes from card to card is not among them",
+)
 
 
 def render_fix(found: FixReport, console: Console) -> None:
