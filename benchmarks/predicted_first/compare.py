@@ -9,7 +9,11 @@ HERE = Path(__file__).parent
 def main():
     """One line a workload and statistic."""
     for name, predicted in json.loads((HERE / "predicted.json").read_text()).items():
-        measured = json.loads((HERE / "measured" / f"{name}.json").read_text())
+        file = HERE / "measured" / f"{name}.json"
+        if not file.exists():
+            print(f"{name:14s} not measured")
+            continue
+        measured = json.loads(file.read_text())
         for what in ("allocated", "reserved"):
             ours, theirs = predicted[f"predicted_{what}_bytes"], measured[f"peak_{what}"]
             error = 100 * (ours / theirs - 1)

@@ -6,6 +6,8 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils._triton import has_triton_package
 
+from peaksight.virtual_gpu.compiled import compiler, compiling
+
 from .cards import births_on, requested, slugs
 
 pytestmark = [pytest.mark.torch]
@@ -58,3 +60,69 @@ def test_programs_have_lines_and_modules(virtual_gpu):
 
     assert {"Feed.up", "Feed.down"} <= {module for module, _ in places}
     assert {"Feed"} >= {module.partition(".")[0] for module, _ in places} - {""}
+
+
+@has_triton
+def test_decorated_functions_and_modules_in_place(virtual_gpu):
+    """A decorator with arguments and `module.compile()`; a mode whose trials are left out is named."""
+
+    @torch.compile(mode="max-autotune", fullgraph=True)
+    def double(value):
+        return (value + 1) * 2
+
+    model = nn.Linear(WIDTH, WIDTH).cuda()
+    model.compile()
+    with births_on(virtual_gpu) as births:
+        out = double(model(batch()))
+    out.sum().backward()
+
+    assert [INPUT_BYTES] * 3 == [n for n in requested(births) if n == INPUT_BYTES]  # input, product, and one for two
+    assert model.weight.grad.is_cuda
+    assert {"compiled", "compile-mode"} <= set(slugs(virtual_gpu))
+
+
+@has_triton
+def test_steps_end_also_inside_compiled_functions(virtual_gpu):
+    """An optimizer's step is left as it is, as its hooks tell of the end of the run's step."""
+    model = nn.Linear(WIDTH, WIDTH).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+
+    @torch.compile
+    def step(x):
+        model(x).square().mean().backward()
+        optimizer.step()
+
+    for _ in range(2):
+        step(batch())
+
+    assert 3 == virtual_gpu.loop.step
+    assert optimizer.state[model.weight]["momentum_buffer"].is_cuda
+
+
+@has_triton
+def test_what_cannot_be_compiled_runs_eagerly(virtual_gpu, monkeypatch):
+    """A graph that is too large here; the model runs all the same."""
+    monkeypatch.setattr(compiling, "MAX_OPERATORS", 1)
+    model = Feed().cuda()
+    torch.compile(model)(batch()).backward()
+    (note,) = (each for each in virtual_gpu.approximations.records() if each.slug == "compile")
+
+    assert "a graph of" in note.what
+    assert model.up.weight.grad.is_cuda
+
+
+def test_other_backends_run_eagerly(virtual_gpu):
+    """What is no backend of Inductor gives back what it was given, with the reason; so it is without Triton."""
+    model = Feed().cuda()
+    same = torch.compile(model, backend="aot_eager")
+    step = torch.optim.SGD(model.parameters()).step
+    notes = {each.slug: each.what for each in virtual_gpu.approximations.records()}
+
+    assert same is model
+    assert torch.compile(step) is step
+    assert "the backend is aot_eager" in notes["compile"]
+
+
+def test_the_compiler_has_the_names_that_are_needed():
+    """Only Triton may be missing, of which builds for the CPU have none."""
+    assert compiler.load() == (None if has_triton_package() else "triton")

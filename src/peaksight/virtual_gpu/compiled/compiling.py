@@ -192,7 +192,7 @@ class Compiling:
 
 
 def _failure(error: Exception) -> str:
-    cause = error.__cause__ or error
+    cause = getattr(error, "inner_exception", None) or error.__cause__ or error
     if isinstance(cause, _TooLarge):
         return str(cause)
     words = str(cause).strip().partition("\n")[0]
