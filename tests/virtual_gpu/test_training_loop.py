@@ -136,6 +136,22 @@ def test_what_steps_leave_behind_is_told():
     assert "16.00 KiB" in note.what
 
 
+def test_a_batch_that_is_fetched_ahead_is_no_growth():
+    """It is there at the end of the step after that which made it, and then it is another."""
+    with h100(max_steps=None) as gpu, pytest.raises(StopSimulation) as stop:
+        model = nn.Linear(64, 64).cuda()
+        optimizer = torch.optim.SGD(model.parameters())
+        following = batch(64)
+        for _ in range(100):
+            current, following = following, batch(64)
+            model(current).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+    assert "steady" == stop.value.reason
+    assert 5 == len(gpu.ledger.steps)
+
+
 def test_a_script_that_ends_while_it_grows_is_seen_whole():
     """Nothing is unknown then."""
     with h100(max_steps=None) as gpu:

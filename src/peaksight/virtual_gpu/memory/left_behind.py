@@ -1,6 +1,6 @@
 """What a step leaves to the steps after it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
 from peaksight.records import Phase, Role
@@ -11,13 +11,18 @@ _OF_THE_MODEL = {Role.PARAMETER, Role.GRADIENT, Role.OPTIMIZER_STATE, Role.BUFFE
 
 
 def left_behind_bytes(births: Sequence[Birth], step: int) -> int:
-    """What the step before `step` made and is there still at the end of `step`, the last of `births`, in order."""
-    return sum(birth.allocated_bytes for birth in _of_step(births, step - 1) if _is_left(birth))
+    """What each step made and is there still two steps later, at the end of `step`, the last of `births`, in order.
+
+    A batch that is fetched ahead is there one step later, and gone. Of the first step nothing can be said, which makes
+    what stays for all: until the fourth, what the step before has left tells.
+    """
+    since = list(takewhile(lambda birth: birth.step >= step - 2, reversed(births)))
+    left = _left_by(since, step - 1)
+    return min(left, _left_by(since, step - 2)) if step > 3 else left
 
 
-def _of_step(births: Sequence[Birth], step: int) -> Iterator[Birth]:
-    since = takewhile(lambda birth: birth.step >= step, reversed(births))
-    return (birth for birth in since if birth.step == step)
+def _left_by(births: Iterable[Birth], step: int) -> int:
+    return sum(birth.allocated_bytes for birth in births if birth.step == step and _is_left(birth))
 
 
 def _is_left(birth: Birth) -> bool:
