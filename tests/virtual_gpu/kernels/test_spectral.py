@@ -37,8 +37,8 @@ def test_copies(virtual_gpu, transform, given, measured):
 
 
 def test_a_size_that_was_not_measured_is_listed(virtual_gpu):
-    """Only cuFFT knows the workspace of a large prime."""
-    torch.fft.rfft(real_of(4, 1009)())
+    """Only cuFFT knows the workspace of a large prime in two dimensions."""
+    torch.fft.rfft2(real_of(4, 1009, 1009)())
 
     assert "fft-workspace" in slugs(virtual_gpu)
 
@@ -51,3 +51,22 @@ def test_copies_of_a_large_transform(virtual_gpu):
 
     assert sorted([spectra.nbytes, 4 * 16384 * 4]) == sorted(requested(births))
     assert "fft-workspace" not in slugs(virtual_gpu)
+
+
+# Rows, their size, and the workspaces ahead and of complex rows that the card took.
+WORKSPACES = [
+    (64, 100, 0, 0), (8, 1009, 65536, 0), (64, 2600, 665_600, 0), (8, 8192, 0, 0), (8, 12288, 393_216, 0),
+    (64, 16385, 8_390_144, 8_389_120), (64, 44100, 11_290_112, 22_579_200), (8, 65537, 10_496_512, 16_797_696),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("num_rows", "size", "ahead", "of_complex"), WORKSPACES)
+def test_workspaces_of_rows(virtual_gpu, num_rows, size, ahead, of_complex):
+    """In single precision, within a twentieth."""
+    real = real_of(num_rows, size)()
+    spectra = torch.zeros(num_rows, size, dtype=torch.complex64, device="cuda")
+    for transform, tensor, measured in ((torch.fft.rfft, real, ahead), (torch.fft.fft, spectra, of_complex)):
+        with births_on(virtual_gpu) as births:
+            result = transform(tensor)
+
+        assert measured == pytest.approx(sum(requested(births)) - result.nbytes, rel=0.05, abs=2048)

@@ -5,8 +5,8 @@ input of the next. To the byte what an H200 took for sizes that are products of 
 2026-11-28, benchmarks/operators).
 
 Limitations:
-    Sizes above 4096, but for powers of two up to 16384, or with a prime factor above 11 were not measured. Only cuFFT
-    knows their workspace: of those the copies alone are here, and `fft-workspace` is noted.
+    Of several dimensions sizes above 4096 or with a prime factor above 11 were not measured: of those the copies alone
+    are here, and `fft-workspace` is noted.
 """
 
 from collections.abc import Sequence
@@ -16,6 +16,7 @@ from math import prod
 
 import torch
 
+from peaksight.virtual_gpu.kernels import cufft
 from peaksight.virtual_gpu.kernels.layouts import row_major
 from peaksight.virtual_gpu.kernels.temporaries import KernelCall, Rule, Temporaries, given_back, together
 
@@ -24,7 +25,6 @@ aten = torch.ops.aten
 MAX_DIMS = 3
 HALF = (torch.float16, torch.complex32)
 MAX_MEASURED_SIZE = 4096
-MAX_MEASURED_POWER = 1 << 14
 MEASURED_PRIMES = (2, 3, 5, 7, 11)
 
 
@@ -35,7 +35,7 @@ def real_to_complex(call: KernelCall) -> Temporaries:
         return ()
     real = Layout(tensor.shape, tensor.stride(), tensor.dtype)
     if _at_once(dims):
-        return _step(real, dims, is_halved=call.argument("onesided"))
+        return _step(real, dims, is_halved=call.argument("onesided"), workspace=_of_real_rows(call, tensor.shape))
     last = _step(real, dims[-1:], is_halved=True)
     if len(dims) == 1:
         return last
@@ -54,7 +54,7 @@ def complex_to_real(call: KernelCall) -> Temporaries:
     num_bytes = tensor.numel() * tensor.itemsize
     if _at_once(dims) or len(dims) == 1:
         copy = Layout(tensor.shape, row_major(tensor.shape), tensor.dtype)
-        return (num_bytes, *_step(copy, dims), -num_bytes)
+        return (num_bytes, *_step(copy, dims, workspace=_of_real_rows(call, call.out.shape)), -num_bytes)
     others = _complex(Layout(tensor.shape, tensor.stride(), tensor.dtype), list(dims[:-1]))
     between = Layout(tensor.shape, _restrided(tensor.stride(), tensor.shape, dims[:-1]), tensor.dtype)
     return (num_bytes, *others, *_step(between, dims[-1:]), -num_bytes)
@@ -66,12 +66,26 @@ def complex_to_complex(call: KernelCall) -> Temporaries:
     if not tensor.numel() or not dims:
         return ()
     layout = Layout(tensor.shape, tensor.stride(), tensor.dtype)
-    return _complex(layout, list(dims))
+    if len(dims) > 1:
+        return _complex(layout, list(dims))
+    size = tensor.shape[dims[0]]
+    return _step(layout, dims, workspace=cufft.of_complex_rows(size, tensor.numel() // size, tensor.itemsize // 2))
+
+
+def _of_real_rows(call: KernelCall, shape: Sequence[int]) -> int:
+    """Bytes of cuFFT's workspace where one dimension of `shape` is transformed to or from real numbers."""
+    tensor, dims = call.args[0], call.args[1]
+    if len(dims) > 1:
+        return 0
+    itemsize = min(tensor.itemsize, call.out.itemsize)
+    return cufft.of_real_rows(shape[dims[0]], prod(shape) // shape[dims[0]], itemsize)
 
 
 def is_measured(call: KernelCall) -> bool:
-    """Whether cuFFT is known to take no workspace of its own beside the copies."""
+    """Whether the workspace of cuFFT is known: of rows, and of several dimensions of sizes that need none."""
     tensor, dims = call.args[0], call.args[1]
+    if len(dims) <= 1:
+        return True
     sizes = call.out.shape if call.func is aten._fft_c2r.default else tensor.shape
     return not tensor.numel() or all(_is_measured(sizes[dim]) for dim in dims)
 
@@ -91,9 +105,7 @@ class Layout:
 
 
 def _is_measured(size: int) -> bool:
-    if size > MAX_MEASURED_SIZE:
-        return size <= MAX_MEASURED_POWER and size.bit_count() == 1
-    return _rest(size) == 1
+    return size <= MAX_MEASURED_SIZE and _rest(size) == 1
 
 
 def _rest(size: int) -> int:
@@ -124,8 +136,8 @@ def _steps(layout: Layout, dims: list[int]) -> Temporaries:
     return taken
 
 
-def _step(layout: Layout, dims: Sequence[int], *, is_halved: bool = True) -> Temporaries:
-    """A copy where the kept dimensions are not in line, one where the transformed ones do not nest.
+def _step(layout: Layout, dims: Sequence[int], *, is_halved: bool = True, workspace: int = 0) -> Temporaries:
+    """The workspace, a copy where the kept dimensions are not in line, one where the transformed ones do not nest.
 
     In half precision cuFFT walks through nothing but rows in line, and makes no result of both sides of a real one.
     """
@@ -139,7 +151,8 @@ def _step(layout: Layout, dims: Sequence[int], *, is_halved: bool = True) -> Tem
     )
     walkable = not in_line or (_is_simple(layout, [*batch, *dims]) if layout.dtype in HALF else nested)
     cloned = not walkable or (layout.dtype in HALF and not is_halved)
-    return together(*[layout.num_bytes] * (not in_line), *[layout.num_bytes] * cloned)
+    copies = [layout.num_bytes] * ((not in_line) + cloned)
+    return together(*copies, *[workspace] * (workspace > 0))
 
 
 def _is_simple(layout: Layout, order: Sequence[int]) -> bool:
