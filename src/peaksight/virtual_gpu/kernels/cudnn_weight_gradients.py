@@ -15,11 +15,13 @@ from peaksight.virtual_gpu.kernels import depthwise_convolutions
 from peaksight.virtual_gpu.kernels.convolution_problem import SMALL_WINDOW, Convolution
 from peaksight.virtual_gpu.kernels.cudnn_convolutions import (
     FEW_CHANNELS,
+    FEW_POSITIONS,
     LARGE_WEIGHT,
     has_few_in_groups,
     has_large_window,
     has_long_groups,
     padding,
+    steps_to_few_positions,
 )
 from peaksight.virtual_gpu.kernels.reductions import div_up
 
@@ -52,6 +54,8 @@ def gradient_of_weight(convolution: Convolution, num_multiprocessors: int) -> in
     if dilated.splits_the_sum(convolution):
         return dilated.gradient_of_weight(convolution, num_multiprocessors)
     if has_few_in_groups(convolution) and convolution.is_half:
+        return 0
+    if steps_to_few_positions(convolution) and convolution.num_positions < FEW_POSITIONS:
         return 0
     if has_long_groups(convolution):
         return convolution.copies() // (1 if convolution.is_half else 2)
