@@ -19,6 +19,7 @@ from peaksight.jax.compiler import COMPILER, Answer, Compiler, Order  # noqa: E4
 from peaksight.jax.compiler_process import topology_of  # noqa: E402
 from peaksight.jax.compiling import WITHOUT_TRITON, NoCompiler, compile_for  # noqa: E402
 from peaksight.jax.predicting import traced_call  # noqa: E402
+from peaksight.jax.roles import place_of  # noqa: E402
 from peaksight.jax.targets import target_config  # noqa: E402
 from peaksight.records import Category  # noqa: E402
 
@@ -309,3 +310,19 @@ def test_a_fraction_that_is_none(monkeypatch):
 
     with pytest.raises(UsageError, match="XLA_PYTHON_CLIENT_MEM_FRACTION=most"):
         predict()
+
+
+@pytest.mark.parametrize(
+    ("op_name", "expected"),
+    [
+        ("jit(step)/jvp(GPT)/Block_0/mlp/dot_general", "GPT.Block_0.mlp"),
+        (
+            "jit(step)/transpose(jvp(GPT))/Block_0/checkpoint/rematted_computation/GPT/Block_0/mlp/tanh",
+            "GPT.Block_0.mlp",
+        ),
+        ("jit(step)/shard_map/jvp()/add", ""),
+    ],
+)
+def test_a_module_is_named_once(op_name, expected):
+    """Also where it is computed again, whose path begins with the model once more."""
+    assert place_of(op_name) == (expected, op_name.rpartition("/")[2])

@@ -303,7 +303,8 @@ def test_what_set_to_zero_freezes_is_frozen(tmp_path):
         "def step(params, state, x):",
         "    loss = lambda p: jnp.mean(jnp.tanh(x @ p['lora'] @ p['lora'].T @ p['base']) ** 2)",
         "    updates, state = tx.update(jax.grad(loss)(params), state, params)",
-        "    return optax.apply_updates(params, updates), state",
+        "    new = optax.apply_updates(params, updates)",
+        "    return jax.tree.map(lambda a, b: jnp.where(x[0, 0] > 0, a, b), new, params), state",
         "for _ in range(2):",
         "    params, state = step(params, state, np.ones((64, 1024), np.float32))",
     )
@@ -312,3 +313,19 @@ def test_what_set_to_zero_freezes_is_frozen(tmp_path):
 
     assert process.returncode == 0, process.stderr
     assert not {"jax-freeze-filter", "jax-backward-through-frozen"} & {each["rule"] for each in report["findings"]}
+
+
+def test_arrays_leave_the_card(tmp_path):
+    """By `jax.device_get` and by pickle, as checkpoints of scripts do it, as arrays of NumPy."""
+    script = written(
+        tmp_path,
+        "import pickle",
+        "w = jax.jit(lambda: {'w': jnp.full((1024, 1024), 3.0), 'step': 7})()",
+        "on_host = jax.device_get(w)",
+        "print(type(on_host['w']).__name__, on_host['w'].shape, jax.device_get([1, w['step']]))",
+        "print(len(pickle.dumps(w)) < 10_000, pickle.loads(pickle.dumps(w))['w'].shape)",
+    )
+    process = run("--steps", 0, script)
+
+    assert "ndarray (1024, 1024) [1, " in process.stdout
+    assert "True (1024, 1024)" in process.stdout

@@ -181,6 +181,12 @@ class VirtualArray(core.Tracer):
         """The number of a scalar."""
         return str(self.numbers("print")[()]) if self.aval.ndim == 0 else repr(self)
 
+    def __reduce__(self) -> Any:
+        """Pickled as its numbers: those that are known, else one and the shape, which takes no space."""
+        if self.known is not None or not self.aval.size:
+            return np.array, (self.numbers("pickle"),)
+        return np.broadcast_to, (self.numbers("pickle").reshape(-1)[0], self.aval.shape)
+
     def __deepcopy__(self, memo: object) -> "VirtualArray":
         """Numbers do not change, so it is its own copy."""
         return self
@@ -193,6 +199,11 @@ class VirtualArray(core.Tracer):
         """RuntimeError for an array whose memory was donated, as JAX raises it."""
         if self.was_donated:
             raise RuntimeError(f"Array has been deleted with shape={self.aval.str_short()}.")
+
+
+def fetched(tree: Any) -> Any:
+    """What `jax.device_get` gives of `tree`: NumPy arrays in place of those on the card."""
+    return jax.tree.map(lambda leaf: leaf.numbers("device_get") if isinstance(leaf, VirtualArray) else leaf, tree)
 
 
 class _Shard:

@@ -49,7 +49,9 @@ def place_of(op_name: str) -> tuple[str, str]:
     """
     *scopes, op = op_name.split("/") if op_name else [""]
     names = [name for scope in scopes[1:] if (name := _bare(scope)) and name not in _STRUCTURE]
-    return ".".join(names), op
+    # What is computed again begins with the model once more.
+    start = len(names) - 1 - names[::-1].index(names[0]) if names else 0
+    return ".".join(names[start:]), op
 
 
 def _bare(scope: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 import jax
 
 from peaksight.gpus import Room
+from peaksight.jax.arrays import fetched
 from peaksight.jax.changes import Changes
 from peaksight.jax.checkpoints import without_checkpoint_files
 from peaksight.jax.devices import answer_as
@@ -75,6 +76,8 @@ class Session:
                 if (original := getattr(module, name, None)) is not None:
                     self._patches.set(module, name, at_top_level(original))
         self.masks.watch(self._patches)
+        device_get = jax.device_get
+        self._patches.set(jax, "device_get", lambda tree: device_get(fetched(tree)))
         self._trace.pmapped.watch(self._patches)
         name_nnx_states(self._patches)
         without_checkpoint_files(self._patches, self._job.notes, self._trace.restored)

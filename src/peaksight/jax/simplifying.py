@@ -12,8 +12,8 @@ SUMS = frozenset({"add", "add_any"})
 
 
 def simplify(graph: Graph) -> None:
-    """Add no zeros, and scatter into a summand instead of into zeros that are added to it."""
-    _leave_out_zeros(graph)
+    """Leave out what changes nothing, and scatter into a summand instead of into zeros that are added to it."""
+    _leave_out_nothing(graph)
     makers = {value: node for node in graph.nodes for value in node.writes}
     readers, outputs = readers_of(graph), set(graph.outputs)
     for node in graph.nodes:
@@ -21,18 +21,24 @@ def simplify(graph: Graph) -> None:
             _scatter_into_summand(graph, node, readers)
 
 
-def _leave_out_zeros(graph: Graph) -> None:
-    """What is added to zeros is the sum: of frozen parameters, whose update `optax.set_to_zero` makes zero."""
+def _leave_out_nothing(graph: Graph) -> None:
+    """Of frozen parameters, whose update `optax.set_to_zero` makes zero: what comes out is what came in."""
     makers = {value: node for node in graph.nodes for value in node.writes}
-    sums: dict[Value, Value] = {}
+    same: dict[Value, Value] = {}
     for node in graph.nodes:
-        node.reads = tuple(sums.get(value, value) for value in node.reads)
-        if node.name in SUMS and node.writes[0] not in graph.homes:
-            kept = [value for value in node.reads if not _is_zeros(makers.get(value))]
-            if len(kept) == 1 and kept[0].tensor == node.writes[0].tensor:
-                sums[node.writes[0]] = kept[0]
-    graph.nodes = [node for node in graph.nodes if sums.keys().isdisjoint(node.writes)]
-    graph.outputs = [sums.get(value, value) for value in graph.outputs]
+        node.reads = tuple(same.get(value, value) for value in node.reads)
+        kept = _kept(node, makers)
+        if len(kept) == 1 and kept[0].tensor == node.writes[0].tensor and node.writes[0] not in graph.homes:
+            same[node.writes[0]] = kept[0]
+    graph.nodes = [node for node in graph.nodes if same.keys().isdisjoint(node.writes)]
+    graph.outputs = [same.get(value, value) for value in graph.outputs]
+
+
+def _kept(node: Node, makers: Mapping[Value, Node]) -> list[Value]:
+    """Of a sum what is not zero, of a choice what there is to choose from."""
+    if node.name in SUMS:
+        return [value for value in node.reads if not _is_zeros(makers.get(value))]
+    return list(set(node.reads[1:])) if node.name == "select_n" else []
 
 
 def _scatter_into_summand(graph: Graph, scatter: Node, readers: Mapping[Value, Sequence[Node]]) -> None:
