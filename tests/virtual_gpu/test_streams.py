@@ -4,10 +4,11 @@ import pytest
 import torch
 
 from peaksight.attribution import replay_capture
+from peaksight.errors import StopSimulation
 from peaksight.units import MIB
 from tests.helpers import capture_of
 
-from .cards import births_on, card_with
+from .cards import births_on, card_with, h100
 
 pytestmark = pytest.mark.torch
 
@@ -102,6 +103,20 @@ class TestRecordedStreams:
 
         assert [True, False, False, True] == [record.reusable is not None for record in records]
         assert 2 * SIZE == ledger.peaks.reserved_bytes == replayed.peak_reserved_bytes
+
+    def test_steps_are_steady_once_what_waits_is(self):
+        """GIVEN a stream that falls behind by a block in each step, THEN the run goes on to see more of it."""
+        with h100(max_steps=None) as gpu, pytest.raises(StopSimulation) as stop:
+            side, layer = torch.cuda.Stream(), torch.nn.Linear(64, 64).cuda()
+            optimizer = torch.optim.SGD(layer.parameters())
+            for _ in range(100):
+                gpu.stopwatch.clocks.launch((0, side.stream_id), 0.0, 1.0)
+                drop_one_used_by(side)
+                layer(torch.ones(8, 64, device="cuda")).sum().backward()
+                optimizer.step()
+
+        assert ("unsteady", 20) == (stop.value.reason, len(gpu.ledger.steps))
+        assert 20 * SIZE <= gpu.ledger.peaks.reserved_bytes
 
     def test_its_events(self, busy):
         """A recorded history tells of the request, and of its end where something polls."""

@@ -206,11 +206,6 @@ class CachingAllocator(ReportedStatistics):
         return self._device.outside_bytes
 
     @property
-    def awaits_free(self) -> bool:
-        """Whether other streams may still use a block whose tensor died."""
-        return bool(self._awaiting_free)
-
-    @property
     def num_device_calls(self) -> int:
         """How often segments were made, given back or changed in size; while it stays, they do too."""
         return self._device.num_calls

@@ -41,6 +41,11 @@ class ReportedStatistics:
         return self._statistics.all.active_bytes.current
 
     @property
+    def awaiting_free_bytes(self) -> int:
+        """Bytes of the blocks whose tensor died while another stream may still use them."""
+        return self.active_bytes - self.allocated_bytes
+
+    @property
     def requested_bytes(self) -> int:
         """Bytes asked for in the active blocks, before rounding."""
         return self._statistics.all.requested_bytes.current

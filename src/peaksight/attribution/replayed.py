@@ -173,7 +173,7 @@ class Replayer:
 
     def _forget_completed(self) -> None:
         """Where the allocator has waited for all streams."""
-        if self.awaiting and not self.allocator.awaits_free:
+        if self.awaiting and not self.allocator.awaiting_free_bytes:
             self.awaiting.clear()
 
     def _note_need(self) -> None:

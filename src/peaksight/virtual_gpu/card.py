@@ -251,7 +251,8 @@ class VirtualGpu:
         if self._on_step is not None:
             self._on_step(max(peaks, key=lambda peak: peak.peak_reserved_bytes))
         left = (left_behind_bytes(ledger.births, step) for ledger in self.devices.ledgers)
-        return sum(peak.peak_allocated_bytes for peak in peaks), sum(left)
+        awaiting = sum(ledger.allocator.awaiting_free_bytes for ledger in self.devices.ledgers)
+        return sum(peak.peak_allocated_bytes for peak in peaks) + awaiting, sum(left)
 
     def _current_lines(self) -> Lines:
         """The lines that are running; of what a backward pass runs again, where it was checkpointed."""

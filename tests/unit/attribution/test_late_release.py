@@ -12,10 +12,10 @@ RECORDED = Approximation(slug="record-stream", what="", bytes=None)
 OTHER = Approximation(slug="draws", what="", bytes=None)
 
 
-def bounds_of(*allocations, steps=(20,), not_simulated=(NOTE, OTHER)):
+def bounds_of(*allocations, steps=(20,), not_simulated=(NOTE, OTHER), finished="steady"):
     """By how much each approximation may raise the peak of these; `steps` are the ticks at which steps end."""
     steps = [step_of(1 + place, 0, last) for place, last in enumerate(steps)]
-    settled = with_late_release(capture_of(*allocations, steps=steps, not_simulated=not_simulated))
+    settled = with_late_release(capture_of(*allocations, steps=steps, not_simulated=not_simulated, finished=finished))
     return {note.slug: note.at_most_bytes for note in settled.not_simulated}
 
 
@@ -55,11 +55,12 @@ def test_what_other_streams_use():
     """Between at once and the end of the step: noted where one of them changes what is reserved."""
     used = allocation_of(64 * MIB, born=1, died=2, reusable=5)
 
-    def bounds(*others):
-        return bounds_of(used, *others, not_simulated=(RECORDED, OTHER))
+    def bounds(*others, finished="steady"):
+        return bounds_of(used, *others, not_simulated=(RECORDED, OTHER), finished=finished)
 
     assert bounds(other(64, 3, 4)) == {"record-stream": 0, "draws": None}
     assert bounds(other(64, 6, 7)) == {"record-stream": 64 * MIB, "draws": None}
+    assert bounds(other(64, 3, 4), finished="unsteady") == {"record-stream": None, "draws": None}
     assert bounds(other(64, 3, None), other(128, 6, 7)) == {"record-stream": 0, "draws": None}
     assert bounds(other(128, 3, 4)) == {"draws": None}
     assert bounds(other(512, 21, 22)) == {"draws": None}

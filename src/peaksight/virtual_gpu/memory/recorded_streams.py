@@ -38,7 +38,7 @@ class RecordedStreams:
         """Those whose streams are done by now; all of them where the allocator itself has waited for them."""
         if not self._awaiting:
             return []
-        if not self._allocator.awaits_free:
+        if not self._allocator.awaiting_free_bytes:
             self.clocks.synchronize(max(self._awaiting.values()))
         return self._take(self.clocks.host)
 
