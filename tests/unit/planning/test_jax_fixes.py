@@ -7,7 +7,7 @@ from peaksight.gpus import find_card, room_on
 from peaksight.planning.answer import proposals_for
 from peaksight.planning.jax_words import JAX_WORDS
 from peaksight.planning.situation import Situation
-from peaksight.records import ScriptCommand
+from peaksight.records import ScriptCommand, Versions
 from peaksight.records.findings import Basis, Effect, Finding, Fix
 from peaksight.records.jax_program import ArgumentFact, Change, JaxProgram, RematFact, ScanFact, WhatIf
 from peaksight.records.proposals import Candidate, NotApplied
@@ -28,11 +28,11 @@ def program(**facts):
     return JaxProgram(**{"name": "step", "peak_bytes": GIB, "trains": True, "arguments": (x,), **sizes, **facts})
 
 
-def proposed(*programs, pool_bytes=10 * GIB, findings=()):
+def proposed(*programs, pool_bytes=10 * GIB, findings=(), **facts):
     situation = Situation(
         command=ScriptCommand(target="train.py", args=()),
         room=room_on(find_card("t4")),
-        capture=capture_of(pool_bytes=pool_bytes, programs=programs),
+        capture=capture_of(pool_bytes=pool_bytes, programs=programs, **facts),
         report=Explained(*findings),
         limit_bytes=1,
     )
@@ -85,6 +85,14 @@ def test_several_cards():
     assert [f"batch{state} over {n} cards" for n in (2, 4) for state in ("", " and state")] == found
     assert "its own mesh over 8 cards" in titles(program(mesh_size=1))
     assert not any("cards" in title for title in titles(program(mesh_size=2)))
+
+
+def test_several_cards_take_the_compiler():
+    """Liveness does not know how a program is divided."""
+    versions = Versions(installed="jax 0.10.2", device_rules="liveness")
+    (told,) = [each for each in proposed(program(), versions=versions) if isinstance(each, NotApplied)]
+
+    assert ("jax-sharding", "install jax-cuda13-plugin and jax-cuda13-pjrt") == (told.kind, told.advice)
 
 
 def test_a_larger_pool():

@@ -9,11 +9,19 @@ from peaksight.records.findings import Effect
 from peaksight.records.jax_program import JaxProgram
 
 _CARDS = (2, 4, 8)
+# As the capture names the tier where the CUDA plugin is missing.
+LIVENESS = "liveness"
 
 
 def _propose(situation: Situation) -> Iterator[Proposal]:
     steps = [program for program in situation.capture.programs if program.trains]
     if not steps or any(program.mesh_size > 1 for program in steps):
+        return
+    if situation.capture.versions.device_rules == LIVENESS:
+        yield FIX.not_applied(
+            "without XLA's compiler nothing says how values are divided",
+            "install jax-cuda13-plugin and jax-cuda13-pjrt",
+        )
         return
     if any(program.mesh_size for program in steps):
         for number in _CARDS:
