@@ -1,4 +1,4 @@
-"""Spares a run the import of torch._dynamo, seconds that it has no use for: `torch.compile` runs eagerly here.
+"""Spares a run the import of torch._dynamo, seconds that it has no use for before it calls `torch.compile`.
 
 torch.optim, FakeTensorMode, torchvision and transformers import the package for a few names that do nothing outside
 of a compilation. Stand-ins answer these; whoever asks for more gets the real package.

@@ -1,11 +1,13 @@
 """`torch.compile`: what is compiled as on the card, and what runs eagerly, with the reason."""
 
 import copy
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch import nn
 from torch.optim import Optimizer
 
 from peaksight.overlays.patches import Patches
@@ -62,6 +64,32 @@ class Compiling:
         if reason is not None:
             self._eagerly(reason)
             return model
+        return (
+            self._compiled(model, options)
+            if isinstance(model, (nn.Module, type))
+            else self._at_first_call(model, options)
+        )
+
+    def _at_first_call(self, function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
+        """Libraries decorate functions that a script may never call: the compiler's import can wait until it does."""
+        if self._is_loaded:
+            return self._compiled(function, options)
+        made: list[Callable[..., Any]] = []
+
+        @functools.wraps(function)
+        def first_compiled(*args: Any, **kwargs: Any) -> Any:
+            if not made:
+                made.append(self._compiled(function, options))
+            return made[0](*args, **kwargs)
+
+        vars(first_compiled)["_torchdynamo_inline"] = function  # what Dynamo traces where compiled code calls it
+        return first_compiled
+
+    def _compiled(self, model: Any, options: dict[str, Any]) -> Any:
+        missing = self._load()
+        if missing is not None:
+            self._eagerly(missing)
+            return model
         with self._tracing.under_way():
             return self._real(model, **self._supported(options))
 
@@ -76,7 +104,7 @@ class Compiling:
             return "an optimizer's step"
         if self._capability < (7, 0):
             return "Triton does not know the card"
-        return self._load()
+        return None
 
     def _load(self) -> str | None:
         if self._is_loaded:
