@@ -329,3 +329,19 @@ def test_arrays_leave_the_card(tmp_path):
 
     assert "ndarray (1024, 1024) [1, " in process.stdout
     assert "True (1024, 1024)" in process.stdout
+
+
+def test_zeros_lie_as_what_they_are_like(tmp_path):
+    """An optimizer that starts outside of jit has moments that are spread over the cards as the parameters are."""
+    script = written(
+        tmp_path,
+        "import optax",
+        "from jax.sharding import Mesh, NamedSharding, PartitionSpec as P",
+        "mesh = Mesh(np.array(jax.devices()), ('data',))",
+        "w = jax.device_put(np.ones((1024, 1024), np.float32), NamedSharding(mesh, P('data')))",
+        "state = optax.adam(1e-3).init({'w': w})",
+        "print('moment', state[0].mu['w'].sharding == w.sharding, state[0].mu['w'].dtype, jnp.ones_like(w[0]).shape)",
+    )
+    process = run("--gpus", 2, "--steps", 0, script)
+
+    assert "moment True float32 (1024,)" in process.stdout, process.stderr

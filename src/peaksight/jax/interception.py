@@ -8,7 +8,6 @@ from weakref import finalize
 import jax
 import numpy as np
 from jax._src import core
-from jax.extend.core import ClosedJaxpr
 
 from peaksight.jax.arrays import VirtualArray
 from peaksight.jax.entries import Entry, What
@@ -17,7 +16,7 @@ from peaksight.jax.following import FOLLOWED_SIZE, LOOPS, SMALL_BYTES, followed,
 from peaksight.jax.job import Job
 from peaksight.jax.pmapped import Pmapped
 from peaksight.jax.source_lines import user_line
-from peaksight.jax.tracing import call_with
+from peaksight.jax.tracing import call_with, is_of_jax
 from peaksight.records import Role
 
 _JITTED = ("pjit", "jit")
@@ -54,7 +53,7 @@ class VirtualTrace(core.Trace):
                 arg.check()
         given = [known_of(arg) for arg in args]
         with core.set_current_trace(self):
-            if primitive.name in _JITTED and not _is_of_jax(params["jaxpr"]):
+            if primitive.name in _JITTED and not is_of_jax(params["jaxpr"]):
                 return self._call(params, args)
             if primitive.name == "device_put":
                 return self._device_put(primitive, args, params)
@@ -101,6 +100,13 @@ class VirtualTrace(core.Trace):
         """An array on the card for a leaf of a checkpoint."""
         aval = core.ShapedArray(shape.shape, shape.dtype)
         return self._array(aval, Role.PARAMETER, "restore", getattr(shape, "sharding", None))
+
+    def made_like(self, array: Any, dtype: Any) -> VirtualArray | None:
+        """What `jnp.zeros_like` makes of an array over several cards: as JAX has it, one that lies as that does."""
+        if not isinstance(array, VirtualArray) or array.placed is None or core.trace_ctx.trace is not self:
+            return None
+        aval = core.ShapedArray(array.aval.shape, array.aval.dtype if dtype is None else np.dtype(dtype))
+        return self._array(aval, Role.UNKNOWN, "full_like", array.placed)
 
     # Operations.
 
@@ -237,10 +243,3 @@ def _can_hold(sharding: Any, aval: Any) -> bool:
     except Exception:
         return False
     return True
-
-
-def _is_of_jax(closed: ClosedJaxpr) -> bool:
-    """Whether the jitted function is one of JAX's own, as `jnp.where`; what `jax.pmap` makes runs the person's."""
-    info = closed.jaxpr.debug_info.func_src_info or ""
-    runs_another = any(eqn.primitive.name == "shard_map" for eqn in closed.jaxpr.eqns)
-    return ("/jax/_src/" in info or "/jax/numpy" in info) and not runs_another

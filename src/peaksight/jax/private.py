@@ -10,9 +10,12 @@ import jax
 import numpy as np
 from jax._src import compiler, core
 from jax._src.interpreters import mlir
+from jax._src.lax import lax
 from jax._src.lib.mlir import ir
 from jax._src.sharding_impls import GSPMDSharding, _gspmd_to_named_sharding_via_mesh
 from jaxlib import _jax
+
+from peaksight.overlays.patches import Patches
 
 
 def module_of(lowered: Any) -> bytes:
@@ -79,6 +82,18 @@ def at_top_level(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*args, **kwargs)
 
     return called
+
+
+def watch_full_like(patches: Patches, made_like: Callable[[Any, Any], Any | None]) -> None:
+    """Have `jnp.zeros_like(x)` and the like give `made_like(x, dtype)` where that is something, outside of jit."""
+    full_like = lax.full_like
+
+    @wraps(full_like)
+    def watched(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, **options: Any) -> Any:
+        made = made_like(x, dtype) if shape is None and options.get("sharding") is None else None
+        return full_like(x, fill_value, dtype, shape, **options) if made is None else made
+
+    patches.set(lax, "full_like", watched)
 
 
 def num_devices_of(lowered: Any) -> int:

@@ -20,7 +20,7 @@ from peaksight.jax.job import Job
 from peaksight.jax.masks import Masks
 from peaksight.jax.nnx_names import name_nnx_states
 from peaksight.jax.predicting import program_at_peak, tier_of
-from peaksight.jax.private import at_top_level
+from peaksight.jax.private import at_top_level, watch_full_like
 from peaksight.overlays.patches import Patches
 from peaksight.records import Approximation, Capture, ScratchWrite, StepPeak, Versions
 from peaksight.records.jax_program import JobFact, MaskFact
@@ -78,6 +78,7 @@ class Session:
         self.masks.watch(self._patches)
         device_get = jax.device_get
         self._patches.set(jax, "device_get", lambda tree: device_get(fetched(tree)))
+        watch_full_like(self._patches, self._trace.made_like)
         self._trace.pmapped.watch(self._patches)
         name_nnx_states(self._patches)
         without_checkpoint_files(self._patches, self._job.notes, self._trace.restored)

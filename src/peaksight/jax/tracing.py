@@ -43,6 +43,13 @@ def paths_of(closed: ClosedJaxpr) -> tuple[str, ...]:
     return argument_paths(closed)
 
 
+def is_of_jax(closed: ClosedJaxpr) -> bool:
+    """Whether the jitted function is one of JAX's own, as `jnp.where`; what `jax.pmap` makes runs the person's."""
+    info = closed.jaxpr.debug_info.func_src_info or ""
+    runs_another = any(eqn.primitive.name == "shard_map" for eqn in closed.jaxpr.eqns)
+    return ("/jax/_src/" in info or "/jax/numpy" in info) and not runs_another
+
+
 def _as_mapped(closed: ClosedJaxpr, given: Sequence[Any]) -> list[Any]:
     """`given`, with those of one device laid out as the `shard_map` takes them that reads them: so `jax.pmap` does."""
     asked: dict[int, Any] = {}
