@@ -420,3 +420,13 @@ def test_gradients_of_own_depthwise_kernels(is_line):
             out.backward(torch.ones_like(out))
 
     assert [x.nbytes, layer.weight.nbytes, x.nbytes] == requested(births)
+
+
+def test_weights_are_copied_before_inputs(virtual_gpu):
+    """Neither lies in rows, as in second derivatives: the card copies the weight, then the input, into the result."""
+    x = torch.zeros(64, 8, 32, 32, device="cuda").transpose(0, 1)
+    weight = torch.zeros(64, 16, 3, 3, device="cuda").transpose(0, 1)
+    with births_on(virtual_gpu) as births:
+        out = F.conv2d(x, weight)
+
+    assert [weight.nbytes, x.nbytes, out.nbytes] == requested(births)[:3]

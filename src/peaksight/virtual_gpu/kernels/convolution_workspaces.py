@@ -39,14 +39,17 @@ TENSOR_CORES_SINCE = {torch.float16: (7, 0), torch.bfloat16: (8, 0), torch.float
 
 
 def forward(call: KernelCall) -> Temporaries | None:
-    """The blocks of `convolution`: `_convolution` of ATen/native/Convolution.cpp."""
+    """The blocks of `convolution`: `_convolution` of ATen/native/Convolution.cpp, which copies the weight first.
+
+    Compilers evaluate the arguments of `cudnn_convolution` from the last to the first.
+    """
     input, weight = call.argument("input"), call.argument("weight")
     if not torch.backends.cudnn.enabled:
         return None
     if not input.numel() or not weight.numel():
         return ()
     layout = _memory_format(input, weight)
-    copies = [*_copies(input, layout), *_copies(weight, layout)]
+    copies = [*_copies(weight, layout), *_copies(input, layout)]
     workspace = 0
     if _takes_tensor_cores(input, call):
         convolution = _convolution(call, call.out, layout)

@@ -16,6 +16,7 @@ RESULTS_ON_CARD = {
     aten._ctc_loss.default: (1, 0),
     aten._efficientzerotensor.default: (),
     aten.native_dropout.default: (1, 0),
+    aten.nll_loss2d_forward.default: (1, 0),
     aten._scaled_dot_product_cudnn_attention.default: (6, 7, 0, 1),
     aten._scaled_dot_product_efficient_attention.default: (0, 1),
     aten._efficient_attention_forward.default: (0, 1),
