@@ -82,6 +82,19 @@ def test_decorated_functions_and_modules_in_place(virtual_gpu):
 
 
 @has_triton
+def test_numbers_that_move_to_the_card(virtual_gpu):
+    """As transformers writes its masks: the compiler would compute them on the card that it traces for."""
+
+    @torch.compile
+    def masked(value):
+        lowest = torch.tensor(torch.finfo(value.dtype).min).to(value.device)
+        return torch.where(value > 0, value, lowest)
+
+    assert masked(batch()).is_cuda
+    assert "compile" not in slugs(virtual_gpu)
+
+
+@has_triton
 def test_steps_end_also_inside_compiled_functions(virtual_gpu):
     """An optimizer's step is left as it is, as its hooks tell of the end of the run's step."""
     model = nn.Linear(WIDTH, WIDTH).cuda()

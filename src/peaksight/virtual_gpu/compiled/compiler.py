@@ -25,7 +25,7 @@ NAMES = {
     "torch._inductor.graph": ("GraphLowering._compile_to_module_lines",),
     "torch._inductor.utils": ("clone_preserve_strides",),
     "torch._subclasses.functional_tensor": ("FunctionalTensor.__torch_dispatch__", "FunctionalTensorMode"),
-    "torch.fx.experimental.proxy_tensor": ("ProxyTorchDispatchMode.__torch_dispatch__",),
+    "torch.fx.experimental.proxy_tensor": ("CONSTANT_NUMEL_LIMIT", "ProxyTorchDispatchMode.__torch_dispatch__"),
     "torch.utils._triton": ("has_triton", "has_triton_package", "triton_hash_with_backend"),
 }
 # What the written programs call.

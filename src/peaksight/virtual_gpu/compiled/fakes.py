@@ -24,8 +24,10 @@ def install(patches: Patches) -> None:
     patches.set(FakeTensorMode, "dispatch", _answering(FakeTensorMode.dispatch))
     functional = part("torch._subclasses.functional_tensor")
     proxies = part("torch.fx.experimental.proxy_tensor")
-    for owner in (functional.FunctionalTensor, functional.FunctionalTensorMode, proxies.ProxyTorchDispatchMode):
+    for owner in (functional.FunctionalTensor, functional.FunctionalTensorMode):
         patches.set(owner, "__torch_dispatch__", _answering(owner.__torch_dispatch__))
+    tracing = proxies.ProxyTorchDispatchMode
+    patches.set(tracing, "__torch_dispatch__", _answering(_without_constants(tracing.__torch_dispatch__, proxies)))
     make = _asked_for_device(torch.Tensor._make_wrapper_subclass, functional.FunctionalTensor)
     patches.set(torch.Tensor, "_make_wrapper_subclass", staticmethod(make))
     patches.set(functional.FunctionalTensor, "device", property(lambda tensor: for_python(_device_in_cpp(tensor))))
@@ -41,6 +43,20 @@ def _answering(dispatch: Callable[..., Any]) -> Callable[..., Any]:
         return dispatch(self, func, types, args, kwargs)
 
     return answer
+
+
+def _without_constants(dispatch: Callable[..., Any], proxies: Any) -> Callable[..., Any]:
+    """What a script writes as a number is computed while a graph is traced, but not on a card that is not there."""
+
+    def traced(self: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        devices = (each for each in (*args, *kwargs.values()) if isinstance(each, torch.device))
+        if all(device.type == "cpu" for device in devices):
+            return dispatch(self, func, types, args, kwargs)
+        with Patches() as patches:
+            patches.set(proxies, "CONSTANT_NUMEL_LIMIT", -1)
+            return dispatch(self, func, types, args, kwargs)
+
+    return traced
 
 
 def _device_in_cpp(tensor: Any) -> torch.device:
