@@ -63,6 +63,19 @@ def test_programs_have_lines_and_modules(virtual_gpu):
 
 
 @has_triton
+def test_modules_of_libraries_have_the_line_that_calls_them(virtual_gpu):
+    """No line of the person's is in them, but their paths are known."""
+    model = nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(), nn.Linear(4 * WIDTH, WIDTH)).cuda()
+    compiled = torch.compile(model)
+    with births_on(virtual_gpu) as births:
+        compiled(batch())
+
+    places = {birth.lines.source.partition(":")[0] for birth in births}
+    assert {"Sequential.0", "Sequential.2"} <= {birth.module for birth in births}
+    assert 1 == len(places)
+
+
+@has_triton
 def test_decorated_functions_and_modules_in_place(virtual_gpu):
     """A decorator with arguments and `module.compile()`; a mode whose trials are left out is named."""
 

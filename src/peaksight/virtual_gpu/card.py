@@ -261,10 +261,10 @@ class VirtualGpu:
 
     def _circumstances(self) -> Circumstances:
         lines, module, grad_enabled = self._current_lines(), self.loop.module, torch.is_grad_enabled()
-        node = self._nodes.of_running_node()
+        node, of_program = self._nodes.of_running_node(), lines.module
         if node is not None and not (grad_enabled and module):
             module = node[0]
             if lines.called_backward:
                 lines = Lines(node[1].source or lines.source, node[1].library)
-        module = lines.module or module
+        module = of_program or module
         return Circumstances(self.loop.step, self.loop.phase, grad_enabled, module, lines, self._nodes.running)

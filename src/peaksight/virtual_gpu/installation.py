@@ -108,7 +108,6 @@ def _install_training(patches: Patches, gpu: "VirtualGpu", mode: VirtualGpuMode,
 
 def _install_compiler(patches: Patches, gpu: "VirtualGpu", requests: DeviceRequests) -> None:
     origins = Origins(gpu.lines, lambda: gpu.loop.module)
-    gpu.lines.of_program = origins.at
     compiling = Compiling(patches, requests, gpu.room.card.capability, gpu.lines, origins, gpu.approximations.note)
     patches.set(torch, "compile", compiling.compile)
 

@@ -109,25 +109,27 @@ class SourceLines:
 
         Each look at `f_code` calls the audit hook, so that it is taken only where the file of the globals matters.
         """
-        library, in_backward, files = "", False, self._files
+        library, in_backward, module, files = "", False, "", self._files
         engine = self._engine
         while frame is not None:
             names = frame.f_globals
             if names is engine.__globals__ and frame.f_code is engine.__code__:
                 in_backward = True
             file = files[names.get("__file__")]
-            if file is None and self.of_program is not None:
+            if self.of_program is not None:
                 lines = self.of_program(names.get("__file__"), frame.f_lineno)
-                if lines is not None:
+                if lines is not None and lines.source:
                     return lines
+                if lines is not None:
+                    library, module, file = lines.library, lines.module, None
             if file is not None and (file.is_own or not library):
                 file = files[frame.f_code.co_filename]
                 if file is not None and file.is_own:
-                    return _lines(_place(file.name, frame.f_lineno), library, in_backward)
+                    return _lines(_place(file.name, frame.f_lineno), library, in_backward, module)
                 if file is not None:
                     library = library or _place(file.name, frame.f_lineno)
             frame = frame.f_back
-        return _lines("", library, in_backward)
+        return _lines("", library, in_backward, module)
 
     def is_own(self, filename: str) -> bool:
         """Whether `filename` is the person's."""

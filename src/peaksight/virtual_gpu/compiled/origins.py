@@ -28,8 +28,8 @@ class Origins:
         # The backward of a graph is written in a backward pass, where no module is running.
         root = self._roots.setdefault(part("torch._guards").CompileContext.current_compile_id(), self._running())
         found = [(line, self._of(node, root)) for line, node in line_map]
-        known = [(line, lines) for line, lines in found if lines is not None]
-        self._programs[filename] = [line for line, _ in known], [lines for _, lines in known]
+        self._lines.of_program = self.at
+        self._programs[filename] = [line for line, _ in found], [lines for _, lines in found]
 
     def at(self, filename: str | None, line: int) -> Lines | None:
         """Where line `line` of the program in `filename` comes from, None if it is none or nobody knows."""
@@ -37,14 +37,15 @@ class Origins:
         position = bisect_right(program[0], line) if program else 0
         return program[1][position - 1] if program and position else None
 
-    def _of(self, node: Any, root: str) -> Lines | None:
+    def _of(self, node: Any, root: str) -> Lines:
+        """Without a line of the person's where the module is a library's."""
         own, library = "", ""
         for filename, line in reversed(_FRAME.findall(getattr(node, "stack_trace", None) or "")):
             if self._lines.is_own(filename):
                 own = f"{self._lines.name_of(filename)}:{line}"
                 break
             library = library or f"{self._lines.name_of(filename)}:{line}"
-        return Lines(own, library, False, _module_of(node, root)) if own else None
+        return Lines(own, library, False, _module_of(node, root))
 
 
 def _module_of(node: Any, root: str) -> str:
