@@ -35,10 +35,12 @@ class _Host(TorchDispatchMode):
     """What is made for the card is made on the host."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = dict(kwargs or {})
-        if "device" in kwargs:
-            kwargs["device"] = torch.device("cpu")
-        return func(*args, **kwargs)
+        kwargs = {name: _host_for(value) for name, value in (kwargs or {}).items()}
+        return func(*map(_host_for, args), **kwargs)
+
+
+def _host_for(value: Any) -> Any:
+    return torch.device("cpu") if isinstance(value, torch.device) else value
 
 
 def _on_host(run: Callable[..., Any]) -> Callable[..., Any]:
