@@ -62,7 +62,8 @@ def forward(convolution: Convolution) -> int:
 def gradient_of_input(convolution: Convolution) -> int:
     """Bytes of the workspace for the gradient of `x`.
 
-    Few channels need copies where windows overlap.
+    Few channels need copies where windows overlap. Rows that load by fours alone want the weight too where there are
+    fewer filters than channels; read off three.
     """
     if convolution.is_depthwise or (has_few_in_groups(convolution) and not convolution.is_half):
         return 0
@@ -78,7 +79,9 @@ def gradient_of_input(convolution: Convolution) -> int:
     if convolution.is_channels_last or _skips_positions(convolution) or steps_to_few_positions(convolution):
         return 0
     is_copied = not convolution.is_product or (_rows_are_odd(convolution) and _is_copied_for_gradient(convolution))
-    return convolution.copies() if is_copied else 0
+    is_narrowed = convolution.is_product and convolution.y.shape[1] < convolution.channels
+    loads_by_fours = is_narrowed and prod(convolution.x.shape[2:]) % 4 == 0
+    return (convolution.copies() + loads_by_fours * convolution.weight.nbytes) if is_copied else 0
 
 
 def padding(convolution: Convolution) -> int:
