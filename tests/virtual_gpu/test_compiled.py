@@ -8,7 +8,7 @@ from torch.utils._triton import has_triton_package
 
 from peaksight.virtual_gpu.compiled import compiler, compiling
 
-from .cards import births_on, requested, slugs
+from .cards import births_on, peak_of, requested, slugs
 
 pytestmark = [pytest.mark.torch]
 has_triton = pytest.mark.skipif(not has_triton_package(), reason="Inductor writes for Triton, which is not installed")
@@ -92,6 +92,23 @@ def test_decorated_functions_and_modules_in_place(virtual_gpu):
     assert [INPUT_BYTES] * 3 == [n for n in requested(births) if n == INPUT_BYTES]  # input, product, and one for two
     assert model.weight.grad.is_cuda
     assert {"compiled", "compile-mode"} <= set(slugs(virtual_gpu))
+
+
+@has_triton
+def test_kernels_are_timed_at_first(virtual_gpu):
+    """A pointwise kernel has two configurations, and a buffer of the size of the cache flushes it between launches."""
+
+    @torch.compile
+    def double(value):
+        return (value + 1) * 2
+
+    value = torch.ones(1 << 20, device="cuda")
+    double(value)
+    assert (4 << 20) == peak_of(virtual_gpu, lambda: double(value))
+    torch._dynamo.reset()
+    first = peak_of(virtual_gpu, lambda: double(value))
+
+    assert (4 << 20) + torch.cuda.get_device_properties().L2_cache_size == first
 
 
 @has_triton

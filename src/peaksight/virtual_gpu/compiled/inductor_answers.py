@@ -13,7 +13,7 @@ from peaksight.virtual_gpu.compiled.compiler import part
 _SETTINGS: dict[str, dict[str, Any]] = {
     "torch._dynamo.config": {"automatic_dynamic_local_pgo": False},
     "torch._functorch.config": {"enable_autograd_cache": False},
-    "torch._inductor.config": {"compile_threads": 1, "fx_graph_cache": False},
+    "torch._inductor.config": {"autotune_local_cache": False, "compile_threads": 1, "fx_graph_cache": False},
 }
 
 
@@ -22,6 +22,7 @@ def answer_inductor(patches: Patches) -> None:
     triton = part("torch.utils._triton")
     patches.set(triton, "triton_hash_with_backend", lambda: "")
     patches.set_wherever_imported("has_triton", lambda: True, of=triton, also_as="has_triton")
+    patches.set(part("torch._inductor.runtime.triton_helpers"), "set_driver_to_gpu", lambda: None)
     folding = part("torch._inductor.constant_folding").ConstantFolder
     patches.set(folding, "run", _on_host(folding.run))
     # It measures whether a product of odd sizes is faster with padding, which it is where it is bound by computing:
