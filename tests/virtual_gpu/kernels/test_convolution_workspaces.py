@@ -391,10 +391,15 @@ def test_windows_as_large_as_the_picture(shape, weight, padding, measured):
         ((20, 64, 64, 64), 64, None),
         ((20, 64, 64, 64), 80, 20 * 64 * 80 * 4),
         ((24, 32, 112, 112), 192, None),
+        ((4, 256, 200, 272), 3, None),
+        ((4, 256, 100, 136), 12, None),
     ],
 )
 def test_products_over_large_images(shape, filters, for_weight):
-    """In single precision the gradient of the weight is a sum for each image, but copies for few channels."""
+    """In single precision the gradient of the weight is a sum for each image, but copies for few channels.
+
+    And for the heads of a detector, of three and of twelve filters.
+    """
     _, (of_weight,) = workspaces(shape, (filters, shape[1], 1, 1), dtype=torch.float32)
     copies = 4 * shape[0] * shape[2] * shape[3] * (shape[1] + filters)
 
