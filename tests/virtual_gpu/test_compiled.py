@@ -8,7 +8,7 @@ from torch.utils._triton import has_triton_package
 
 from peaksight.virtual_gpu.compiled import compiler, compiling
 
-from .cards import births_on, peak_of, requested, slugs
+from .cards import births_on, h100, peak_of, requested, slugs
 
 pytestmark = [pytest.mark.torch]
 has_triton = pytest.mark.skipif(not has_triton_package(), reason="Inductor writes for Triton, which is not installed")
@@ -115,6 +115,17 @@ def test_kernels_are_timed_at_first(virtual_gpu):
     first = peak_of(virtual_gpu, lambda: double(value))
 
     assert (4 << 20) + torch.cuda.get_device_properties().L2_cache_size == first
+
+
+@has_triton
+def test_a_compiler_that_was_imported_without_a_card(monkeypatch):
+    """It has kept the functions of torch.cuda that it found then, and answers for the card of an earlier run."""
+    module = pytest.importorskip("torch._dynamo.device_interface")
+    monkeypatch.setattr(module.CudaInterface, "get_device_properties", staticmethod(pytest.fail))
+    monkeypatch.setitem(module.caching_worker_device_properties, "cuda", [None])
+    with h100() as gpu:
+        assert torch.compile(lambda value: (value + 1) * 2)(batch()).is_cuda
+        assert not eagerly(gpu)
 
 
 @has_triton

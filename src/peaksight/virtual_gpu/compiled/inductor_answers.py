@@ -23,6 +23,9 @@ def answer_inductor(patches: Patches) -> None:
     patches.set(triton, "triton_hash_with_backend", lambda: "")
     patches.set_wherever_imported("has_triton", lambda: True, of=triton, also_as="has_triton")
     patches.set(part("torch._inductor.runtime.triton_helpers"), "set_driver_to_gpu", lambda: None)
+    _answer_interface(patches, part("torch._dynamo.device_interface"))
+    part("torch._inductor.runtime.hints").DeviceProperties.create.cache_clear()
+    part("torch._inductor.utils").clear_caches()
     folding = part("torch._inductor.constant_folding").ConstantFolder
     patches.set(folding, "run", _on_host(folding.run))
     # It measures whether a product of odd sizes is faster with padding, which it is where it is bound by computing:
@@ -30,6 +33,20 @@ def answer_inductor(patches: Patches) -> None:
     patches.set(part("torch._inductor.fx_passes.pad_mm"), "get_cached_should_pad", lambda key: True)
     for module, settings in _SETTINGS.items():
         patches.enter_context(part(module).patch(**settings))
+
+
+def _answer_interface(patches: Patches, module: Any) -> None:
+    """Dynamo's interface to a card has the functions of torch.cuda as they were when it was imported, and caches."""
+    interface = module.CudaInterface
+    for name, function in list(vars(interface).items()):
+        answer = getattr(torch.cuda, name, None) or getattr(torch.cuda, f"_{name}", None)
+        if isinstance(function, staticmethod) and function.__func__.__module__ != module.__name__ and answer:
+            patches.set(interface, name, staticmethod(answer))
+    patches.set(interface, "get_raw_stream", staticmethod(torch._C._cuda_getCurrentRawStream))
+    for name in ("device", "Event", "Stream"):
+        patches.set(interface, name, getattr(torch.cuda, name))
+    for cache in ("caching_worker_device_properties", "caching_worker_current_devices"):
+        patches.set(module, cache, {})
 
 
 class _Host(TorchDispatchMode):
