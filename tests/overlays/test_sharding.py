@@ -1,5 +1,6 @@
 """Sharding by a plan: two processes train what one did."""
 
+import re
 import subprocess
 import sys
 
@@ -56,4 +57,4 @@ def test_two_processes_train_what_one_did(tmp_path):
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     done = subprocess.run([*launcher, script], capture_output=True, text=True, check=False)
 
-    assert done.stdout.splitlines() == ["the same", "the same"], done.stderr
+    assert ["the same"] * 2 == re.findall("the same", done.stdout), done.stderr  # maybe in one line
