@@ -1,7 +1,5 @@
 """The command line: one file a sub-command; `main` is the only place that catches peaksight's errors."""
 
-import atexit
-import gc
 import sys
 import traceback
 from collections.abc import Sequence
@@ -28,7 +26,6 @@ def peaksight(isolated: bool) -> None:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command line `args` (default: this process's) and return the exit code; never raises."""
-    atexit.register(gc.freeze)  # else Python ends with a look at the million objects of torch
     words = list(sys.argv[1:] if args is None else args)
     if words[:1] == ["--plan"]:
         words = ["planned", *words]

@@ -3,8 +3,6 @@
 The process reads its arguments from stdin and writes what happens to stdout, pickled.
 """
 
-import atexit
-import gc
 import os
 import pickle
 import signal
@@ -86,7 +84,6 @@ def _interrupts_left_to_it() -> Iterator[None]:
 def answer() -> None:
     """In the other process: simulate what stdin asks for."""
     collect_rarely()
-    atexit.register(gc.freeze)  # it ends with nothing to look for
     from peaksight.virtual_gpu.simulation import simulate
 
     command, room, options = pickle.load(sys.stdin.buffer)
