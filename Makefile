@@ -5,6 +5,10 @@ BIN := .venv/bin
 BIN_2_13 := .venv-2.13/bin
 BIN_JAX := .venv-jax/bin
 IN_PARALLEL := --numprocesses 2 --dist worksteal
+# The releases that the tests passed with: a new one of any library shows in a commit, not in a test of another change.
+CONSTRAINTS := --constraint constraints.txt
+# Not in there: what is named below, and what torch itself fixes.
+NAMED_HERE := ^(torch|torchvision|triton|jax|jaxlib|jax-.*|optax|nvidia-.*|cuda-.*)==
 PIP_INSTALL := pip install --quiet --no-compile --disable-pip-version-check
 
 # The releases that peaksight is tested with.
@@ -126,6 +130,12 @@ golden: .venv/dev  ## Take the reports as printed today for tests/golden; read t
 	-test ! -d tests/actual || mv tests/actual/* tests/golden/
 	git diff --stat tests/golden docs
 
+.PHONY: constraints
+constraints: clean  ## Install the newest releases of everything and take them for constraints.txt; then run the tests
+	$(MAKE) .venv/dev .venv-2.13/dev .venv-jax/dev CONSTRAINTS=
+	for bin in $(BIN) $(BIN_2_13) $(BIN_JAX); do $$bin/pip freeze --exclude-editable; done | grep -Ev '$(NAMED_HERE)' | LC_ALL=C sort -fu > constraints.txt
+	git diff --stat constraints.txt
+
 .PHONY: echarts
 echarts:  ## Build the charts of pages anew, of the release in tools/echarts; needs npm
 	cd tools/echarts && npm ci --ignore-scripts --no-audit --no-fund && npm run build
@@ -143,18 +153,18 @@ clean:  ## Remove the environments and what the tools left behind
 	$(PYTHON) -m venv $(@D)
 	touch $@
 
-.venv/runtime: .venv/created pyproject.toml
-	$(BIN)/$(PIP_INSTALL) $(TORCH)
-	$(BIN)/$(PIP_INSTALL) --editable ".[models]"
+.venv/runtime: .venv/created pyproject.toml constraints.txt
+	$(BIN)/$(PIP_INSTALL) $(CONSTRAINTS) $(TORCH)
+	$(BIN)/$(PIP_INSTALL) $(CONSTRAINTS) --editable ".[models]"
 	touch $@
 
 .venv/dev: .venv/runtime
-	$(BIN)/$(PIP_INSTALL) --editable ".[dev]"
+	$(BIN)/$(PIP_INSTALL) $(CONSTRAINTS) --editable ".[dev]"
 	touch $@
 
 # Without torch: the site is made of text.
-.venv/docs: .venv/created pyproject.toml
-	$(BIN)/$(PIP_INSTALL) --editable ".[docs]"
+.venv/docs: .venv/created pyproject.toml constraints.txt
+	$(BIN)/$(PIP_INSTALL) $(CONSTRAINTS) --editable ".[docs]"
 	touch $@
 
 PURELIB := -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
@@ -166,13 +176,13 @@ PURELIB := -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
 	.venv-peers/bin/$(PIP_INSTALL) $(PEERS)
 	touch $@
 
-.venv-jax/dev: .venv-jax/created pyproject.toml
-	$(BIN_JAX)/$(PIP_INSTALL) $(JAX)
-	$(BIN_JAX)/$(PIP_INSTALL) --no-deps $(JAX_COMPILER)
-	$(BIN_JAX)/$(PIP_INSTALL) --editable ".[test]"
+.venv-jax/dev: .venv-jax/created pyproject.toml constraints.txt
+	$(BIN_JAX)/$(PIP_INSTALL) $(CONSTRAINTS) $(JAX)
+	$(BIN_JAX)/$(PIP_INSTALL) $(CONSTRAINTS) --no-deps $(JAX_COMPILER)
+	$(BIN_JAX)/$(PIP_INSTALL) $(CONSTRAINTS) --editable ".[test]"
 	touch $@
 
-.venv-2.13/dev: .venv-2.13/created pyproject.toml
-	$(BIN_2_13)/$(PIP_INSTALL) $(TORCH_2_13)
-	$(BIN_2_13)/$(PIP_INSTALL) --editable ".[test]"
+.venv-2.13/dev: .venv-2.13/created pyproject.toml constraints.txt
+	$(BIN_2_13)/$(PIP_INSTALL) $(CONSTRAINTS) $(TORCH_2_13)
+	$(BIN_2_13)/$(PIP_INSTALL) $(CONSTRAINTS) --editable ".[test]"
 	touch $@
