@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from peaksight.errors import StopSimulation
+from peaksight.virtual_gpu.training import stopping
 from peaksight.virtual_gpu.training.stopping import MAX_CALLS_AFTER
 from peaksight.virtual_gpu.unreached import Lookout, is_last_round, rounds_left
 
@@ -175,7 +176,7 @@ def test_what_follows_is_stopped_at_last():
     assert len(calls) == MAX_CALLS_AFTER
 
 
-def train_epochs(steps, evaluate):
+def train_epochs(steps, evaluate, count=lambda blocks: None):
     """Epochs of `steps` with `evaluate` behind each, of which a lookout always says that it was not reached."""
     with h100(max_steps=None, lookout=_NeverDone(".")) as gpu:
         model = nn.Linear(64, 64).cuda()
@@ -185,6 +186,7 @@ def train_epochs(steps, evaluate):
                 model(torch.randn(2, 64, device="cuda")).sum().backward()
                 optimizer.step()
                 optimizer.zero_grad()
+                count(gpu.devices.num_births)
             evaluate(model, gpu.loop.step)
 
 
@@ -193,6 +195,13 @@ class _NeverDone(Lookout):
         return ("train.py:9",)
 
 
+@pytest.fixture
+def no_blocks_left(monkeypatch):
+    """Steps that take as many blocks as those of a large model."""
+    monkeypatch.setattr(stopping, "MAX_BLOCKS_LEFT", 0)
+
+
+@pytest.mark.usefixtures("no_blocks_left")
 def test_the_evaluation_behind_a_short_epoch_is_reached():
     """GIVEN five steps, THEN those after the steady state run too, and what follows them once."""
     reached = []
@@ -202,6 +211,7 @@ def test_the_evaluation_behind_a_short_epoch_is_reached():
     assert reached == [6]
 
 
+@pytest.mark.usefixtures("no_blocks_left")
 def test_a_long_epoch_is_not_gone_through():
     """Near miss: thirty steps are left."""
     reached = []
@@ -211,6 +221,7 @@ def test_a_long_epoch_is_not_gone_through():
     assert not reached
 
 
+@pytest.mark.usefixtures("no_blocks_left")
 def test_epochs_that_each_begin_higher_are_followed_once():
     """What an evaluation leaves makes the next step differ, and the ones after it are alike again."""
     kept = []
@@ -218,3 +229,28 @@ def test_epochs_that_each_begin_higher_are_followed_once():
         train_epochs(4, lambda model, step: kept.append(torch.empty(step * 10**6, device="cuda")))
 
     assert len(kept) == 1
+
+
+def test_steps_of_few_blocks_are_gone_through_as_long_as_all_take_few(monkeypatch):
+    """Of epochs of thirty, those that together take 2000 blocks; then the next one is left as it begins."""
+    monkeypatch.setattr(stopping, "MAX_BLOCKS_LEFT", 2000)
+    counts, reached = [0], []
+    with pytest.raises(StopSimulation, match="steady"):
+        train_epochs(30, lambda model, step: reached.append(step), count=counts.append)
+
+    a_step = counts[-1] - counts[-2]
+    assert reached == [31 + 30 * epoch for epoch in range((2000 + 3 * a_step) // (30 * a_step))]
+
+
+def test_a_second_training_is_followed_to_its_own_steady_state():
+    """GIVEN more steps than a run has that does not agree, THEN the next training has as many."""
+    with h100(max_steps=None, lookout=_NeverDone(".")) as gpu:
+        for size, times in ((64, 30), (128, 2)):
+            model = nn.Linear(size, 512).cuda()
+            optimizer = torch.optim.AdamW(model.parameters())
+            for _step in range(times):
+                model(torch.randn(size * size, size, device="cuda")).sum().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+
+    assert len(gpu.ledger.steps) >= 32

@@ -96,6 +96,7 @@ class VirtualGpu:
             is_last_round=is_last_round,
             rounds_left=rounds_left,
             has_more=lambda: lookout is not None and bool(lookout.not_reached()),
+            count_blocks=lambda: self.devices.num_births,
         )
         self.stopwatch = Stopwatch(room.card, self.devices, self.loop)
         for ledger in self.devices.ledgers:

@@ -1,4 +1,6 @@
-"""The end of a simulated run from the inside, and the rule that says when."""
+"""The end of a simulated run from the inside, and the rules that say when."""
+
+from collections.abc import Callable
 
 from peaksight.units import MIB
 
@@ -8,8 +10,10 @@ STEADY_WITHIN_BYTES = MIB
 # Of steps that may belong to a search for a batch size, which tries each size for a few.
 MIN_ALIKE_TRIALS = 10
 MAX_TRIALS = 100
-# A loop that has no more rounds left than that is not left before its end where something follows it.
+# A loop that has no more rounds left than that is not left before its end where something follows it,
 MAX_ROUNDS_LEFT = 10
+# and neither are loops whose rounds together take no more blocks of the card than that: some seconds on the host.
+MAX_BLOCKS_LEFT = 30_000
 # Of steps that leave something behind: enough to see what, and how much.
 MIN_GROWING = 6
 # Of the peak, what a step must leave behind to count: ten thousand steps would add a tenth of it.
@@ -23,9 +27,9 @@ class StopRule:
 
     That is when two steps in a row peak alike (within `STEADY_WITHIN_BYTES`), the third at the earliest, of steps that
     leave something behind the sixth (`MIN_GROWING`). Where steps may be those of a search for a batch size,
-    `MIN_ALIKE_TRIALS` in a row have to: a search goes on to another size before. `MAX_STEPS`, of possible trials
-    `MAX_TRIALS`, that never agree are enough, too, and so is one possible trial
-    that peaks at `max_trial_bytes`. `num_trials` counts those in a row.
+    `MIN_ALIKE_TRIALS` in a row have to: a search goes on to another size before. `MAX_STEPS` in a row, of possible
+    trials `MAX_TRIALS`, that do not agree are enough, too, and so is one possible trial that peaks at
+    `max_trial_bytes`. `num_trials` counts those in a row.
     """
 
     def __init__(self, max_steps: int | None, *, max_trial_bytes: int | None = None) -> None:
@@ -33,6 +37,7 @@ class StopRule:
         self._max_steps = max_steps
         self._max_trial_bytes = max_trial_bytes
         self._num_steps = 0
+        self._num_unlike = 0
         self._peaks: list[int] = []
         self._left: list[int] = []
         self._may_be_trial = False
@@ -56,7 +61,9 @@ class StopRule:
         `left_bytes` are still there of what the step before it made.
         """
         self._num_steps += 1
+        self._num_unlike += 1
         if may_be_trial is not self._may_be_trial:
+            self._num_unlike = 1
             self._peaks.clear()
             self._left.clear()
         self._may_be_trial = may_be_trial
@@ -65,17 +72,48 @@ class StopRule:
         if self._max_steps is not None:
             return "steps" if self._num_steps >= self._max_steps else None
         if self._is_steady():
+            self._num_unlike = 0
             return "unsteady" if self.growth_bytes else "steady"
         return "unsteady" if self._is_enough() else None
 
     def _is_enough(self) -> bool:
         if not self._may_be_trial:
-            return len(self._peaks) >= MAX_STEPS
+            return self._num_unlike >= MAX_STEPS
         is_huge = self._max_trial_bytes is not None and self._peaks[-1] >= self._max_trial_bytes
-        return is_huge or len(self._peaks) >= MAX_TRIALS
+        return is_huge or self._num_unlike >= MAX_TRIALS
 
     def _is_steady(self) -> bool:
         num_alike = MIN_ALIKE_TRIALS if self._may_be_trial else 2
         last = self._peaks[-num_alike:]
         enough = len(self._peaks) >= max(MIN_GROWING if self.growth_bytes else MIN_STEPS, num_alike)
         return enough and max(last) - min(last) <= STEADY_WITHIN_BYTES
+
+
+class Allowance:
+    """How far a script is followed once its steps show nothing new, to come to what was not reached yet.
+
+    That is to the end of one loop with few rounds left, and through others as long as all of it takes few blocks:
+    `count_blocks` says how many the card has handed out.
+    """
+
+    def __init__(self, count_blocks: Callable[[], int]) -> None:
+        """No step has ended."""
+        self._count_blocks = count_blocks
+        self._num_blocks = 0
+        self._blocks_of_step = 0
+        self._blocks_when_known: int | None = None
+        self._had_its_loop = False
+
+    def step_ended(self) -> None:
+        """Count the blocks of the step."""
+        num_blocks = self._count_blocks()
+        self._num_blocks, self._blocks_of_step = num_blocks, num_blocks - self._num_blocks
+
+    def covers(self, rounds_left: int) -> bool:
+        """Whether the script goes on through the rounds that are left of the loop around the last step."""
+        if self._blocks_when_known is None:
+            self._blocks_when_known = self._num_blocks
+        num_blocks = self._num_blocks - self._blocks_when_known + rounds_left * self._blocks_of_step
+        covers = num_blocks <= MAX_BLOCKS_LEFT or (rounds_left <= MAX_ROUNDS_LEFT and not self._had_its_loop)
+        self._had_its_loop |= rounds_left == 0
+        return covers

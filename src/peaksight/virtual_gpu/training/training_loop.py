@@ -10,8 +10,8 @@ from peaksight.overlays.passes import Passes
 from peaksight.records import Phase
 from peaksight.virtual_gpu.training.stopping import (
     MAX_CALLS_AFTER,
-    MAX_ROUNDS_LEFT,
     MIN_STEPS,
+    Allowance,
     StopRule,
 )
 from peaksight.virtual_gpu.training.trials import is_trial, may_be_trial
@@ -47,9 +47,10 @@ class TrainingLoop:
     run stops then. `on_growth` is told by how much the steps grow where that is before the script ends. What a search
     for a batch size tries is no step: `on_trial` is called when an optimizer stepped in it.
 
-    At the steady state of a training that `is_last_round` says is over anyway, the script goes on to what follows its
-    loop: `is_over` is True from there on, until another step ends. So it does behind a loop with few `rounds_left`
-    where `has_more` says that something with device work was not reached yet, such as the evaluation of a short epoch.
+    Where more steps would show nothing new, of a training that `is_last_round` says is over anyway, the script goes on to what follows its
+    loop: `is_over` is True from there on, until another step ends. So it does behind loops whose `rounds_left` an
+    `Allowance` covers, where `has_more` says that something with device work was not reached yet, such as the
+    evaluation of a short epoch. `count_blocks` says how many blocks the card has handed out.
     """
 
     def __init__(
@@ -62,12 +63,13 @@ class TrainingLoop:
         is_last_round: Callable[[], bool] = lambda: False,
         rounds_left: Callable[[], int | None] = lambda: None,
         has_more: Callable[[], bool] = lambda: False,
+        count_blocks: Callable[[], int] = lambda: 0,
     ) -> None:
         """Start in step 1, phase init."""
         self.step = 1
         self.is_followed = True
         self.is_over = False
-        self._has_gone_on = False
+        self._allowance = Allowance(count_blocks)
         self._num_calls_after = 0
         self._is_last_round = is_last_round
         self._rounds_left = rounds_left
@@ -169,21 +171,18 @@ class TrainingLoop:
 
     def _end_step(self) -> None:
         peak_bytes, left_bytes = self._on_step_end(self.step)
-        reason = self._stop_rule.reason_to_stop(peak_bytes, left_bytes=left_bytes, may_be_trial=may_be_trial())
+        is_in_search = may_be_trial()
+        reason = self._stop_rule.reason_to_stop(peak_bytes, left_bytes=left_bytes, may_be_trial=is_in_search)
+        self._allowance.step_ended()
         self.is_over = False
-        if self._is_known_by(reason) and not self._has_gone_on:
+        if reason == "steady" or (reason == "unsteady" and not is_in_search):
             left = 0 if self._is_last_round() else self._rounds_left() if self._has_more() else None
-            self.is_over = self._has_gone_on = left == 0
-            if left is not None and left <= MAX_ROUNDS_LEFT:
-                reason = None
+            if left is not None and self._allowance.covers(left):
+                self.is_over, reason = left == 0, None
         if reason:
             self._tell_growth()
             raise StopSimulation(reason)
         self.step += 1
-
-    def _is_known_by(self, reason: str | None) -> bool:
-        """Whether more steps would show nothing new: they peak alike, or grow as the last ones did."""
-        return reason == "steady" or (reason == "unsteady" and bool(self._stop_rule.growth_bytes))
 
     def _tell_growth(self) -> None:
         if self._stop_rule.growth_bytes:
