@@ -47,10 +47,10 @@ class TrainingLoop:
     run stops then. `on_growth` is told by how much the steps grow where that is before the script ends. What a search
     for a batch size tries is no step: `on_trial` is called when an optimizer stepped in it.
 
-    Where more steps would show nothing new, of a training that `is_last_round` says is over anyway, the script goes on to what follows its
-    loop: `is_over` is True from there on, until another step ends. So it does behind loops whose `rounds_left` an
-    `Allowance` covers, where `has_more` says that something with device work was not reached yet, such as the
-    evaluation of a short epoch. `count_blocks` says how many blocks the card has handed out.
+    Where more steps would show nothing new of a training that `is_last_round` says is over anyway, the script goes on
+    to what follows its loop: `is_over` is True from there on, until another step ends. So it does behind loops whose
+    `rounds_left` an `Allowance` covers, where `has_more` says that something with device work was not reached yet, such
+    as the evaluation of a short epoch. `count_blocks` says how many blocks the card has handed out.
     """
 
     def __init__(
