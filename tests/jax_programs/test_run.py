@@ -1,23 +1,16 @@
 """`peaksight run` on scripts under JAX."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from helpers_jax import run, written
 
 pytest.importorskip("jax")
 pytest.importorskip("optax")
 
 TRAIN = Path(__file__).with_name("train.py")
 WIDTH = 1024
-
-
-def run(*words, json_file=None):
-    options = ["--gpu", "t4", *(["--json", str(json_file), "--force"] if json_file else [])]
-    command = [sys.executable, "-m", "peaksight", "run", *options, *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -110,13 +103,6 @@ def test_what_the_pool_does_not_have(tmp_path):
     assert report["fits"] is False
     assert report["oom"]["message"].startswith("RESOURCE_EXHAUSTED")
     assert report["peak"]["allocated_bytes"] > report["gpu"]["usable_bytes"]
-
-
-def written(folder, *lines):
-    """A script of these lines after the usual imports."""
-    script = folder / "script.py"
-    script.write_text("\n".join(("import jax, jax.numpy as jnp, numpy as np", *lines)) + "\n")
-    return script
 
 
 def test_callbacks_and_a_step_without_activations(tmp_path):
@@ -287,7 +273,7 @@ def test_the_state_of_nnx_has_its_paths(tmp_path):
     held = {row["module"]: row["category"] for row in report["live_at_peak"] if row["bytes"] >= 1 << 20}
 
     assert process.returncode == 0, process.stderr
-    assert held["model.kernel.value"] == "parameter"
+    assert held["model.kernel"] == "parameter"
     assert {category for name, category in held.items() if "opt_state" in name} == {"optimizer_state"}
 
 

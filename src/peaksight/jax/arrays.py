@@ -20,7 +20,7 @@ STAND_IN = 1
 class VirtualArray(core.Tracer):
     """A `jax.Array` of the virtual card. `known` has its numbers where they follow from arguments alone.
 
-    `whole` is the array over several cards that it is one card's part of.
+    `whole` is the array whose memory it is in: of one card's part, that over all; of a copy for each card, the first.
     It is a tracer of the trace in which the script runs, so that every operation on it comes to that trace.
     """
 
@@ -43,6 +43,13 @@ class VirtualArray(core.Tracer):
     def donate(self) -> None:
         """The memory belongs to an output of the call that this was donated to, or is free."""
         self.entry, self.was_donated = None, True
+        if self.whole is not None:
+            self.whole.donate()
+
+    @property
+    def holder(self) -> "VirtualArray":
+        """The array that has the memory this is in."""
+        return self if self.whole is None else self.whole.holder
 
     # What a jax.Array answers.
 
@@ -80,9 +87,13 @@ class VirtualArray(core.Tracer):
     def part(self) -> "VirtualArray":
         """What one device holds of it, in the same memory; its numbers are not known."""
         aval = core.ShapedArray(self.placed.shard_shape(self.aval.shape), self.aval.dtype)
-        part = VirtualArray(self._trace, aval, None, None)
-        part.whole = self
-        return part
+        return self.in_its_memory(aval, None)
+
+    def in_its_memory(self, aval: Any, sharding: Any) -> "VirtualArray":
+        """An array that lies like `sharding` and takes no memory of its own on the first card; its numbers are lost."""
+        other = VirtualArray(self._trace, aval, None, sharding)
+        other.whole = self
+        return other
 
     def addressable_data(self, index: int) -> Any:
         """One device's part."""

@@ -148,7 +148,7 @@ class VirtualTrace(core.Trace):
     def _entry(self, arg: Any, size: int, what: What) -> Entry | None:
         """The memory of an argument on the card, named by this use; of a small array from its first on."""
         if isinstance(arg, VirtualArray):
-            entry = (arg.whole or arg).entry
+            entry = arg.holder.entry
             if entry is not None:
                 self._job.ledger.becomes(entry, what)
             return entry
@@ -193,6 +193,8 @@ class VirtualTrace(core.Trace):
             sharding = device if isinstance(device, jax.sharding.NamedSharding) else getattr(arg, "placed", None)
             if isinstance(arg, VirtualArray) and (sharding is None or sharding == arg.placed):
                 results.append(arg)
+            elif isinstance(arg, VirtualArray) and arg.placed is None and sharding.is_fully_replicated:
+                results.append(arg.in_its_memory(arg.aval, sharding))
             elif sharding is None and not isinstance(arg, VirtualArray) and size_of(core.typeof(arg)) <= SMALL_BYTES:
                 single = {**params, "devices": (device,), "srcs": params["srcs"][:1]}
                 single["copy_semantics"] = params["copy_semantics"][:1]

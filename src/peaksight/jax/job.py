@@ -88,6 +88,11 @@ class Job:
         return JobFact(peak_bytes=self.ledger.peak_bytes, state_bytes=max(taken, default=0))
 
     @property
+    def any_program(self) -> Planned | None:
+        """That of the peak, else the first one, None before any."""
+        return self._peak or next((called.planned for called in self._called.values()), None)
+
+    @property
     def steps(self) -> tuple[Planned, ...]:
         """The programs that differentiate, in order of their first call."""
         return tuple(called.planned for called in self._called.values() if called.planned.trains)

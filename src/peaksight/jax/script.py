@@ -110,7 +110,7 @@ class Session:
         """What happened on the card; `masks` are those that select nothing. There are facts of programs `facts_of`."""
         job = self._job
         untrained = finished == "script" and not job.ledger.step and self._max_steps != 0 and job.ledger.peak_bytes
-        tier = tier_of(job.at_peak) if job.at_peak else "none: no jitted function was called"
+        tier = tier_of(job.any_program) if job.any_program else "none: no jitted function was called"
         capture = job.ledger.capture(
             argv,
             self._room,

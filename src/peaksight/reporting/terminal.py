@@ -1,5 +1,6 @@
 """The report in a terminal: plain when piped or under NO_COLOR, readable from 80 columns on."""
 
+import re
 from collections.abc import Iterator
 
 from rich.console import Console, RenderableType
@@ -219,9 +220,9 @@ def _blocks(count: int) -> Text:
 
 
 def shorten(module: str, width: int) -> Text:
-    """The end of a module path, cut at a dot: it tells more than the beginning. What has no dot may be wrapped."""
-    parts = module.split(".")
-    while len(parts) > 1 and len(".".join(parts)) > width - 2:
+    """The end of a module path, cut where a part begins: it tells more than the beginning. A part alone is wrapped."""
+    parts = re.findall(r"[^.\[]+|[.\[][^.\[]*", module)
+    while len(parts) > 1 and len("".join(parts).lstrip(".")) > width - 2:
         parts = parts[1:]
-    is_whole = len(module) <= width or len(parts) == module.count(".") + 1
-    return Text(module if is_whole else ".." + ".".join(parts), overflow="fold")
+    end = "".join(parts)
+    return Text(module if len(module) <= width or end == module else ".." + end.lstrip("."), overflow="fold")

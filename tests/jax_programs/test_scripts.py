@@ -1,0 +1,88 @@
+"""`peaksight run` on scripts as people publish them."""
+
+import numpy as np
+import pytest
+from helpers_jax import report_of
+
+pytest.importorskip("jax")
+
+MIB = 1 << 20
+
+
+def test_a_copy_for_each_card_is_the_array_on_the_first(tmp_path):
+    """As in JAX: it takes no memory there beside the array that it is a copy of, and goes with it when donated."""
+    printed, report = report_of(
+        tmp_path,
+        "from jax.sharding import Mesh, NamedSharding, PartitionSpec as P",
+        "mesh = Mesh(np.array(jax.devices()), ('data',))",
+        "w = jax.random.normal(jax.random.key(0), (1024, 1024))",
+        "everywhere = jax.device_put(w, NamedSharding(mesh, P()))",
+        "step = jax.jit(lambda w: w - jax.grad(lambda w: jnp.sum(w ** 2))(w), donate_argnums=0)",
+        "new = step(everywhere)",
+        "print(new.sharding.spec, w.is_deleted())",
+        options=("--gpus", 2),
+    )
+
+    assert "() True" in printed
+    assert 4 * MIB <= report["peak"]["allocated_bytes"] < 5 * MIB
+
+
+def test_the_compiler_is_named_where_the_peak_is_outside_of_jit(tmp_path):
+    """Whose plans the report holds does not depend on when the peak is."""
+    _, report = report_of(
+        tmp_path,
+        "x = jnp.ones((4096, 1024))",
+        "del x",
+        "jax.jit(lambda w: jax.grad(lambda w: jnp.sum(w ** 2))(w))(jnp.ones(1024))",
+    )
+
+    assert 16 * MIB <= report["peak"]["allocated_bytes"]
+    assert "no jitted function" not in report["torch"]
+
+
+ORBAX = (
+    "import orbax.checkpoint as ocp",
+    "state = {'w': jnp.ones((512, 512)), 'moments': [jnp.zeros((512, 512)), None], 'epoch': 3}",
+)
+
+
+def test_orbax_restores_what_the_run_saved(tmp_path):
+    """Without shapes too, as nested dictionaries, by step and by path; the latest step is the last that was saved."""
+    pytest.importorskip("orbax.checkpoint")
+    printed, _ = report_of(
+        tmp_path,
+        *ORBAX,
+        f"with ocp.CheckpointManager({str(tmp_path / 'run')!r}) as manager:",
+        "    manager.save(4, args=ocp.args.StandardSave(state))",
+        "    manager.save(7, args=ocp.args.Composite(state=ocp.args.StandardSave(state)))",
+        "    print('latest', manager.latest_step(), manager.restore(7).state['moments'][0].shape)",
+        "    print('step', manager.restore(4)['w'].shape, manager.restore(4)['epoch'])",
+        f"ocp.StandardCheckpointer().save({str(tmp_path / 'one')!r}, state)",
+        f"print('path', ocp.StandardCheckpointer().restore({str(tmp_path / 'one')!r})['w'].shape)",
+        options=("--steps", 0),
+    )
+
+    assert "latest 7 (512, 512)" in printed
+    assert "step (512, 512) 3" in printed
+    assert "path (512, 512)" in printed
+    assert not (tmp_path / "run" / "7").exists()
+
+
+def test_orbax_restores_what_is_on_the_disk(tmp_path):
+    """The shapes of a checkpoint of another run are read, and none of its numbers."""
+    ocp = pytest.importorskip("orbax.checkpoint")
+    with ocp.StandardCheckpointer() as checkpointer:
+        checkpointer.save(tmp_path / "one", {"w": np.ones((512, 512), np.float32)})
+    with ocp.CheckpointManager(tmp_path / "run") as manager:
+        manager.save(1, args=ocp.args.StandardSave({"w": np.ones((256, 512), np.float32)}))
+    printed, report = report_of(
+        tmp_path,
+        *ORBAX[:1],
+        f"one = ocp.StandardCheckpointer().restore({str(tmp_path / 'one')!r})",
+        f"run = ocp.CheckpointManager({str(tmp_path / 'run')!r}).restore(1)",
+        "print('found', one['w'].shape, run['w'].shape)",
+        options=("--steps", 0),
+    )
+
+    assert "found (512, 512) (256, 512)" in printed
+    assert 1.5 * MIB == report["peak"]["allocated_bytes"]
