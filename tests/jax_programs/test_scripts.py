@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from helpers_jax import report_of
 
 pytest.importorskip("jax")
@@ -86,3 +87,55 @@ def test_orbax_restores_what_is_on_the_disk(tmp_path):
 
     assert "found (512, 512) (256, 512)" in printed
     assert 1.5 * MIB == report["peak"]["allocated_bytes"]
+
+
+def test_what_was_compiled_ahead_of_time_runs_on_the_card(tmp_path):
+    """It is called as the function is, and its memory analysis is that of the card, at no second compile."""
+    printed, report = report_of(
+        tmp_path,
+        "def step(w, x):",
+        "    return w - jax.grad(lambda w: jnp.mean((x @ w) ** 2))(w)",
+        "w, x = jnp.ones((1024, 1024)), np.ones((64, 1024), np.float32)",
+        "compiled = jax.jit(step, donate_argnums=0).lower(w, x).compile()",
+        "stats = compiled.memory_analysis()",
+        "print('planned', stats.argument_size_in_bytes, stats.alias_size_in_bytes)",
+        "for _ in range(2):",
+        "    w = compiled(w, x)",
+        "print(type(w).__name__, isinstance(compiled, jax.stages.Compiled), compiled.cost_analysis()['flops'] > 0)",
+        "try:",
+        "    compiled(w)",
+        "except TypeError as error:",
+        "    print(error)",
+    )
+
+    assert f"planned {4 * MIB + 64 * 1024 * 4} {4 * MIB}" in printed
+    assert "VirtualArray True True" in printed
+    assert "Function compiled with input pytree does not match" in printed
+    assert [2] == [each["num_calls"] for each in report["programs"]]
+
+
+def test_equinox_arguments_have_their_paths(tmp_path):
+    """Of the model, of the optimizer, by position and by name; and what is on the disk is put back."""
+    pytest.importorskip("equinox")
+    printed, report = report_of(
+        tmp_path,
+        "import equinox as eqx, optax",
+        "model = eqx.nn.MLP(512, 10, 1024, 1, key=jax.random.key(0))",
+        "tx = optax.adam(1e-3)",
+        "state = tx.init(eqx.filter(model, eqx.is_array))",
+        "@eqx.filter_jit",
+        "def step(model, state, x, *, mean):",
+        "    grads = eqx.filter_grad(lambda model: jnp.sum((jax.vmap(model)(x) - mean) ** 2))(model)",
+        "    updates, state = tx.update(grads, state)",
+        "    return eqx.apply_updates(model, updates), state",
+        "for _ in range(2):",
+        "    model, state = step(model, state, np.ones((64, 512), np.float32), mean=jnp.ones((1024, 10))[:64])",
+        "eqx.tree_serialise_leaves('model.eqx', model)",
+        "model = eqx.tree_deserialise_leaves('model.eqx', model)",
+        "print('back', model.layers[0].weight.shape, model.layers[1].bias.shape)",
+    )
+    donated = next(each for each in report["findings"] if each["rule"] == "jax-state-not-donated")
+
+    assert "back (1024, 512) (10,)" in printed
+    assert "model.layers[0].weight" in donated["evidence"][1]
+    assert "donate_argnums for `model`, `state`;" in donated["fixes"][0]["text"]

@@ -17,7 +17,7 @@ from peaksight.jax.dump import Buffer, CompiledProgram
 from peaksight.jax.entries import Entry, What
 from peaksight.jax.ledger import Ledger
 from peaksight.jax.liveness import liveness
-from peaksight.jax.nnx_names import WRAPPER
+from peaksight.jax.path_names import bare_path
 from peaksight.jax.roles import roles_of
 from peaksight.records import Role
 from peaksight.records.jax_program import Kind
@@ -83,7 +83,7 @@ def execute(planned: Planned, arguments: Sequence[Entry | None], ledger: Ledger)
     fresh: list[tuple[int, int, What]] = []
     for place, (aval, sharding) in enumerate(zip(call.closed.out_avals, shardings, strict=True)):
         source = arguments[aliases[place]] if place in aliases else None
-        path = re.sub(WRAPPER, "", str(names[place])).removeprefix("result") if place < len(names) else ""
+        path = bare_path(names[place]).removeprefix("result") if place < len(names) else ""
         what = _output(planned, aval, path, given)
         if source is not None and source.chunk is not None:
             outputs[place] = source

@@ -193,7 +193,7 @@ class VirtualTrace(core.Trace):
             sharding = device if isinstance(device, jax.sharding.NamedSharding) else getattr(arg, "placed", None)
             if isinstance(arg, VirtualArray) and (sharding is None or sharding == arg.placed):
                 results.append(arg)
-            elif isinstance(arg, VirtualArray) and arg.placed is None and sharding.is_fully_replicated:
+            elif isinstance(arg, VirtualArray) and arg.placed is None and sharding and sharding.is_fully_replicated:
                 results.append(arg.in_its_memory(arg.aval, sharding))
             elif sharding is None and not isinstance(arg, VirtualArray) and size_of(core.typeof(arg)) <= SMALL_BYTES:
                 single = {**params, "devices": (device,), "srcs": params["srcs"][:1]}

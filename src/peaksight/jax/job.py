@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+import jax
 from jax._src import core
 from jax.extend.core import ClosedJaxpr
 
@@ -13,6 +14,7 @@ from peaksight.errors import StopSimulation
 from peaksight.gpus import Room
 from peaksight.jax.changes import Changes
 from peaksight.jax.compiling import Call
+from peaksight.jax.dump import CompiledProgram
 from peaksight.jax.entries import Entry, What
 from peaksight.jax.execution import Planned, arguments_of, differentiates, execute, plan
 from peaksight.jax.flops import flops_of
@@ -108,6 +110,10 @@ class Job:
         """The size and purpose of each argument."""
         return self._program(call).arguments
 
+    def plan_of(self, call: Call) -> CompiledProgram:
+        """The memory of a call, without calling it."""
+        return self._program(self.edited(call)).planned.program
+
     def plain_call(self, closed: ClosedJaxpr, name: str, shardings: Sequence[Any]) -> Call:
         """A call that nothing is donated to."""
         return Call(
@@ -137,10 +143,10 @@ class Job:
 
     def program_calls(self) -> tuple[ProgramCall, ...]:
         """The jitted functions that were called, in order of their first call."""
-        return tuple(_record(called) for called in self._called.values())
+        return tuple(_record(called) for called in self._called.values() if called.count)
 
     def _program(self, call: Call) -> _Called:
-        key = (id(call.closed), call.donated, tuple(map(str, call.shardings)))
+        key = (id(call.closed), call.donated, tuple(map(_over_cards, call.shardings)))
         if key not in self._called:
             if self._on_compile is not None:
                 self._on_compile(call.name, differentiates(call.closed.jaxpr))
@@ -170,6 +176,11 @@ class Job:
             raise StopSimulation("steps")
         if self._steps[id(program)] >= STEADY_STEPS:
             raise StopSimulation("steady")
+
+
+def _over_cards(sharding: Any) -> str:
+    """How an argument lies on several cards; on one it matters to no plan which that is."""
+    return str(sharding) if isinstance(sharding, jax.sharding.NamedSharding) else ""
 
 
 def _record(called: _Called) -> ProgramCall:

@@ -1,6 +1,5 @@
 """The memory peak of a jitted program from its jaxpr alone: in a second, without XLA and without a plugin."""
 
-import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from peaksight.jax.donation import place_outputs
 from peaksight.jax.inlining import graph_of
 from peaksight.jax.jaxpr_graph import Graph, Value, total_bytes
 from peaksight.jax.lifetimes import Moment, fullest
-from peaksight.jax.nnx_names import WRAPPER
+from peaksight.jax.path_names import bare_path
 from peaksight.jax.source_lines import line_of
 from peaksight.records.jax_program import Kind, LiveValue
 
@@ -101,7 +100,7 @@ def _without_room(alive: Sequence[tuple[Value, int]], outputs: Sequence[Value]) 
 def argument_paths(closed: ClosedJaxpr) -> tuple[str, ...]:
     """The names of the arguments as the traced function knows them: `state['params']['w']`."""
     names = closed.jaxpr.debug_info.arg_names or ()
-    return tuple(re.sub(WRAPPER, "", name or "") for name in names) or ("",) * len(closed.jaxpr.invars)
+    return tuple(map(bare_path, names)) or ("",) * len(closed.jaxpr.invars)
 
 
 def _live_values(held: Sequence[tuple[Value, int]], graph: Graph, paths: Sequence[str]) -> list[LiveValue]:

@@ -10,8 +10,8 @@ import jax
 from peaksight.overlays.late_imports import change_modules
 from peaksight.overlays.patches import Patches
 
-# What flax puts between a module and its state, and a box of an array (`Partitioned`, `Variable`) around it.
-WRAPPER = r"\.states\[\d+\]|(?<=.)\.value$"
+# What flax puts between a module and its state.
+WRAPPER = r"\.states\[\d+\]"
 
 
 def name_nnx_states(patches: Patches) -> None:

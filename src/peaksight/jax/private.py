@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax._src import compiler, core
+from jax._src import compiler, core, pjit
 from jax._src.interpreters import mlir
 from jax._src.lax import lax
 from jax._src.lib.mlir import ir
@@ -104,6 +104,11 @@ def num_devices_of(lowered: Any) -> int:
 def pjit_parameters(traced: Any) -> dict[str, Any]:
     """Those of the `pjit` equation that calling a `jax.stages.Traced` would make."""
     return traced._params
+
+
+def call_traced(traced: Any, leaves: Sequence[Any]) -> Any:
+    """What the function of a `jax.stages.Traced` gives for `leaves`, by the trace in force."""
+    return pjit.jit_p.bind(*traced._consts, *leaves, **traced._params)
 
 
 def scan_counts(parameters: Mapping[str, Any]) -> tuple[int, int]:

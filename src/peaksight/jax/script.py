@@ -10,10 +10,12 @@ from typing import Any, Literal, Self
 import jax
 
 from peaksight.gpus import Room
+from peaksight.jax.ahead_of_time import compile_for_the_card
 from peaksight.jax.arrays import fetched
 from peaksight.jax.changes import Changes
 from peaksight.jax.checkpoints import without_checkpoint_files
 from peaksight.jax.devices import answer_as
+from peaksight.jax.equinox_names import name_equinox_arguments
 from peaksight.jax.execution import Planned
 from peaksight.jax.interception import VirtualTrace
 from peaksight.jax.job import Job
@@ -21,6 +23,7 @@ from peaksight.jax.masks import Masks
 from peaksight.jax.nnx_names import name_nnx_states
 from peaksight.jax.predicting import program_at_peak, tier_of
 from peaksight.jax.private import at_top_level, watch_full_like
+from peaksight.jax.tracing import call_of
 from peaksight.overlays.patches import Patches
 from peaksight.records import Approximation, Capture, ScratchWrite, StepPeak, Versions
 from peaksight.records.jax_program import JobFact, MaskFact
@@ -81,6 +84,8 @@ class Session:
         watch_full_like(self._patches, self._trace.made_like)
         self._trace.pmapped.watch(self._patches)
         name_nnx_states(self._patches)
+        name_equinox_arguments(self._patches)
+        compile_for_the_card(self._patches, lambda traced: self._job.plan_of(call_of(traced, ())))
         without_checkpoint_files(self._patches, self._job.notes, self._trace.restored)
         return self
 

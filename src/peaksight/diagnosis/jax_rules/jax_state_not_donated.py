@@ -26,8 +26,11 @@ Arguments that are given away in a call around this one.
 from peaksight.diagnosis.jax_rule import JaxRule, is_notable, listed, saved, share, simulated
 from peaksight.diagnosis.rule import Answer, Refuted
 from peaksight.records.findings import Basis, Effect, Finding, Fix
-from peaksight.records.jax_program import Change, JaxProgram
+from peaksight.records.jax_program import Change, JaxProgram, WhatIf, argument_of
 from peaksight.units import format_bytes
+
+# Of what comes back changed: arguments of smaller leaves alone are not named.
+NOTABLE_LEAF = 1e-3
 
 
 def examine(program: JaxProgram) -> Answer:
@@ -50,7 +53,7 @@ def examine(program: JaxProgram) -> Answer:
             fixes=(
                 Fix(
                     kind="donate",
-                    text=f"Donate them: donate_argnums for `{_root(what_if.about[0])}`; {simulated(program, what_if)}.",
+                    text=f"Donate them: donate_argnums for {_named(program, what_if)}; {simulated(program, what_if)}.",
                     effect=Effect.BITWISE,
                     saves_bytes=num_bytes,
                 ),
@@ -60,9 +63,12 @@ def examine(program: JaxProgram) -> Answer:
     ]
 
 
-def _root(path: str) -> str:
-    """The argument of the function that `path` is part of."""
-    return path.partition("[")[0].partition(".")[0]
+def _named(program: JaxProgram, what_if: WhatIf) -> str:
+    """The arguments that its leaves are part of, the one with the largest first; a step counter is worth no word."""
+    sizes = {each.path: each.bytes for each in program.arguments}
+    worth = [path for path in what_if.about if sizes.get(path, what_if.bytes) >= NOTABLE_LEAF * what_if.bytes]
+    names = dict.fromkeys(argument_of(path) for path in worth or what_if.about)
+    return ", ".join(f"`{name}`" for name in names)
 
 
 RULE = JaxRule("jax-state-not-donated", examine, refines=("jax-pass-through-copies",))
