@@ -41,7 +41,6 @@ def predict(name: str, card: str) -> dict:
         "predicted_allocated_bytes": peak["allocated_bytes"],
         "predicted_reserved_bytes": peak["reserved_bytes"],
         "predicted_process_bytes": peak["process_bytes"],
-        "predicted_at": peak["at"],
     }
 
 
