@@ -118,6 +118,23 @@ def test_kernels_are_timed_at_first(virtual_gpu):
 
 
 @has_triton
+def test_trials_copy_no_more_than_the_peak_leaves(virtual_gpu):
+    """What is written in place is copied first; where nothing is kept for a backward pass, to the host."""
+
+    @torch.compile
+    def add(value, other):
+        return value.add_(other)
+
+    value, other = (torch.ones(1 << 24, device="cuda") for _ in range(2))
+    flush_bytes, nbytes = torch.cuda.get_device_properties().L2_cache_size, 4 << 24
+    with torch.no_grad():
+        assert flush_bytes == peak_of(virtual_gpu, lambda: add(value, other))
+    other.requires_grad_()
+
+    assert flush_bytes + nbytes <= peak_of(virtual_gpu, lambda: add(value, other))
+
+
+@has_triton
 def test_a_compiler_that_was_imported_without_a_card(monkeypatch):
     """It has kept the functions of torch.cuda that it found then, and answers for the card of an earlier run."""
     module = pytest.importorskip("torch._dynamo.device_interface")

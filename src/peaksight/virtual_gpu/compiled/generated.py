@@ -39,6 +39,7 @@ class Kernel:
         tuner = getattr(part("torch._inductor.codecache").PyCodeCache.load(source), name)
         self._trials = len(tuner.configs) if len(tuner.configs) > 1 else 0
         self._written = [name in tuner.mutated_arg_names for name in tuner.fn.arg_names]
+        self._saves_memory = tuner.optimize_mem
 
     def run(self, *args: Any, **kwargs: Any) -> None:
         """Launch it."""
@@ -49,16 +50,40 @@ class Kernel:
 
     def _time(self, args: Sequence[Any]) -> None:
         """Launches on copies of what it writes in place; all but the first with a buffer that flushes the cache."""
-        self._copy(args)
+        copied = self._copied(args)
+        _copy(copied)
         cache_bytes = torch.cuda.get_device_properties().L2_cache_size
         flush = torch.empty(cache_bytes // 4, dtype=torch.int, device=for_cpp("cuda"))
-        self._copy(args)
+        _copy(copied)
         del flush
 
-    def _copy(self, args: Sequence[Any]) -> None:
-        clone = part("torch._inductor.utils").clone_preserve_strides
-        copies = [clone(arg) for arg, is_written in zip(args, self._written, strict=False) if is_written]
-        del copies
+    def _copied(self, args: Sequence[Any]) -> list[torch.Tensor]:
+        """What is copied on the card: where nothing is kept for a backward pass, no more than would raise the peak.
+
+        The others are kept on the host meanwhile; `copy_args_to_cpu_if_needed` of the same file.
+        """
+        written = [arg for arg, is_written in zip(args, self._written, strict=False) if is_written]
+        if not self._saves_memory:
+            return written
+        budget_bytes = torch.cuda.max_memory_allocated() - torch.cuda.memory_allocated()
+        copied = []
+        for arg in written:
+            if (nbytes := _span_bytes(arg)) <= budget_bytes:
+                budget_bytes -= nbytes
+                copied.append(arg)
+        return copied
+
+
+def _copy(tensors: Sequence[torch.Tensor]) -> None:
+    clone = part("torch._inductor.utils").clone_preserve_strides
+    copies = [clone(tensor) for tensor in tensors]
+    del copies
+
+
+def _span_bytes(tensor: torch.Tensor) -> int:
+    """From the first element of `tensor` to its last, in bytes."""
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return (last + 1) * tensor.element_size()
 
 
 def _empty_strided(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
