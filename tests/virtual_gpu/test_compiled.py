@@ -7,6 +7,7 @@ from torch import nn
 from torch.utils._triton import has_triton_package
 
 from peaksight.virtual_gpu.compiled import compiler, compiling
+from peaksight.virtual_gpu.unreached.probes import compile_with_probes
 
 from .cards import births_on, h100, peak_of, requested, slugs
 
@@ -132,6 +133,29 @@ def test_trials_copy_no_more_than_the_peak_leaves(virtual_gpu):
     other.requires_grad_()
 
     assert flush_bytes + nbytes <= peak_of(virtual_gpu, lambda: add(value, other))
+
+
+STEP = b"""
+def train_step(model, value):
+    loss = model(value)
+    if value.shape[0] > 1:
+        loss = loss * 2
+    print("between")
+    return loss.sin()
+"""
+
+
+@has_triton
+def test_probes_in_the_code_of_the_person(virtual_gpu):
+    """A function that may train notes what is reached of it; compiled it does not, and counts as reached."""
+    code, _, hits = compile_with_probes(STEP, "train.py")
+    names = {}
+    exec(code, names)
+    torch.compile(names["train_step"])(Feed().cuda(), batch()).backward()
+
+    assert not eagerly(virtual_gpu)
+    assert all(hits)
+    assert "compiled" in slugs(virtual_gpu)
 
 
 @has_triton

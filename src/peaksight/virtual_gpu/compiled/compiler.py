@@ -12,6 +12,13 @@ NAMES = {
     "torch": ("_TorchCompileInductorWrapper.__call__",),
     "torch._dynamo": ("reset",),  # first of its package: a stand-in gives way to it
     "torch._guards": ("CompileContext.current_compile_id",),
+    "torch._dynamo.bytecode_transformation": (
+        "_cached_cleaned_instructions",
+        "_clone_instructions",
+        "create_instruction",
+        "update_offsets",
+        "devirtualize_jumps",
+    ),
     "torch._dynamo.config": ("automatic_dynamic_local_pgo",),
     "torch._dynamo.convert_frame": ("CatchErrorsWrapper.__call__", "ConvertFrameReturn"),
     "torch._dynamo.device_interface": (

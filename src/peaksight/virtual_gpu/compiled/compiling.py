@@ -11,7 +11,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from peaksight.overlays.patches import Patches
-from peaksight.virtual_gpu.compiled import compiler, generated
+from peaksight.virtual_gpu.compiled import compiler, generated, probed_code
 from peaksight.virtual_gpu.compiled.compiler import part
 from peaksight.virtual_gpu.compiled.inductor_answers import answer_inductor
 from peaksight.virtual_gpu.compiled.origins import Origins
@@ -133,6 +133,7 @@ class Compiling:
         patches.callback(torch._dynamo.reset)
         patches.withdraw(is_guarded)
         generated.install(patches)
+        probed_code.install(patches)
         answer_inductor(patches)
         _keep_steps_eager(patches)
         frames, guards = part("torch._dynamo.convert_frame"), part("torch._dynamo.guards").CheckFunctionManager
