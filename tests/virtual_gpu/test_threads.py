@@ -8,6 +8,8 @@ from queue import Queue
 import pytest
 import torch
 from torch import nn
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from peaksight.errors import StopSimulation
 from peaksight.units import GIB
@@ -48,6 +50,24 @@ def test_threads_take_turns(virtual_gpu):
     alive = [birth for birth in virtual_gpu.ledger.births if birth.died is None]
     assert sum(birth.allocated_bytes for birth in alive) == torch.cuda.memory_allocated()
     assert [birth.requested_bytes for birth in alive if birth.requested_bytes == 8 * 64 * 4] == []
+
+
+class ModesAtTheEnd(threading.Thread):
+    """Keeps the modes that the thread is in once all is done."""
+
+    def _bootstrap(self):
+        super()._bootstrap()
+        self.modes = [*_get_current_function_mode_stack(), *_get_current_dispatch_mode_stack()]
+
+
+def test_a_thread_ends_in_no_mode(virtual_gpu):
+    """Else C++ frees its modes after it, and aborts a process that ends just then, as after tqdm's monitor."""
+    thread = ModesAtTheEnd(target=lambda: torch.ones(4, device="cuda"))
+    thread.start()
+    thread.join()
+
+    assert slugs(virtual_gpu) == ["threads"]
+    assert thread.modes == []
 
 
 def test_a_full_card_fails_in_the_thread():

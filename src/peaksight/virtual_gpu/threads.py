@@ -6,7 +6,7 @@ from typing import Any
 from peaksight.errors import StopSimulation
 from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.script.tracebacks import remove_our_frames
-from peaksight.virtual_gpu.torch_private import enter_in_thread
+from peaksight.virtual_gpu.torch_private import modes_in_thread
 
 # Held by the thread whose operator is simulated: modes, ledger and allocator know one at a time.
 TURN = threading.RLock()
@@ -18,8 +18,8 @@ def install(patches: Patches, mode: Any, requests: Any) -> None:
     report = threading.excepthook
 
     def start_on_card(thread: threading.Thread) -> None:
-        enter_in_thread(mode, requests)
-        start(thread)
+        with modes_in_thread(mode, requests):
+            start(thread)
 
     def report_as_there(failure: Any) -> None:
         if not isinstance(failure.exc_value, StopSimulation):  # a thread that trained has shown enough

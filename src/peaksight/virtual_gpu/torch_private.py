@@ -3,8 +3,8 @@
 import copyreg
 import inspect
 import sys
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -48,7 +48,6 @@ __all__ = [
     "checkpointing",
     "current_autograd_node",
     "default_device",
-    "enter_in_thread",
     "fake_tensor",
     "finished_work",
     "foreach_utils",
@@ -58,6 +57,7 @@ __all__ = [
     "guards",
     "is_last_reference",
     "made_number",
+    "modes_in_thread",
     "modes_off",
     "next_sequence_nr",
     "no_dispatch",
@@ -137,11 +137,21 @@ def modes_off() -> AbstractContextManager[Any]:
     return _disable_current_modes()
 
 
-def enter_in_thread(mode: FakeTensorMode, function_mode: TorchFunctionMode) -> None:
-    """Do in a new thread what entering both modes did in the first, and leave them there until the thread ends."""
+@contextmanager
+def modes_in_thread(mode: FakeTensorMode, function_mode: TorchFunctionMode) -> Iterator[None]:
+    """Around all that a new thread does: both modes, as entering them does it in the first thread.
+
+    A thread must not end in a mode: C++ frees what is left once the thread is over for Python, takes the interpreter's
+    lock to do so, and aborts the process where that is about to end.
+    """
     torch._C._set_only_lift_cpu_tensors(True)
     torch._C._set_dispatch_mode(mode)
     _push_mode(function_mode)
+    try:
+        yield
+    finally:
+        _pop_modes()
+        torch._C._unset_dispatch_mode(mode._mode_key)
 
 
 class function_modes:
