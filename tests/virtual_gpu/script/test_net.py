@@ -54,6 +54,21 @@ def test_a_pipe_of_the_persons_is_no_file_to_remove(home):
     os.unlink("fifo")
 
 
+def test_the_net_says_nothing_as_python_ends(tmp_path):
+    """Objects that are freed after our modules may still open files."""
+    code = (
+        f"import sys; sys.path[:] = {sys.path!r}\n"
+        "from peaksight.virtual_gpu.script import Scratch\n"
+        "with Scratch(): pass\n"
+        f"class Late:\n    def __del__(self, write=open): write({str(tmp_path / 'late')!r}, 'w').close()\n"
+        "sys.late = Late()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stderr == ""
+    assert (tmp_path / "late").exists()
+
+
 def test_the_net_is_inert_without_a_scratch(tmp_path):
     """Outside the context nothing is refused."""
     with Scratch():

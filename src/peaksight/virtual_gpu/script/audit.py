@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from peaksight.virtual_gpu.script.overlay import Overlay
 from peaksight.virtual_gpu.script.session import active
 
 # Called with the overlay and the arguments of the event; raises to refuse.
@@ -34,10 +35,17 @@ def install(guards: Mapping[str, Guard]) -> None:
     """
     if not _guards:
         _guards.update(guards)
-        sys.addaudithook(_hook)
+        sys.addaudithook(_hook(_guards, lifted, active))
 
 
-def _hook(event: str, args: tuple[Any, ...]) -> None:
-    guard = _guards.get(event)
-    if guard is not None and not lifted.depth and (overlay := active()) is not None:
-        guard(overlay, *args)
+def _hook(
+    guards: Mapping[str, Guard], lifted: _Lifted, active: Callable[[], Overlay | None]
+) -> Callable[[str, tuple[Any, ...]], None]:
+    """It holds all that it uses: as Python ends, modules are emptied while hooks are still called."""
+
+    def check(event: str, args: tuple[Any, ...]) -> None:
+        guard = guards.get(event)
+        if guard is not None and not lifted.depth and (overlay := active()) is not None:
+            guard(overlay, *args)
+
+    return check
