@@ -14,6 +14,7 @@ PACKAGE = Path(peaksight.__file__).parent
 # What each part may import of peaksight, beside itself; `cli` and `library` are on top.
 FOUNDATION = {"errors", "extras", "units", "records"}
 BELOW = {
+    "ending": set(),
     "errors": set(),
     "extras": {"errors"},
     "units": set(),
@@ -25,6 +26,7 @@ BELOW = {
     "reporting": {"records", "units"},
 }
 BELOW["virtual_gpu"] = BELOW["live"] = BELOW["postmortem"] = BELOW["jax"] = BELOW["overlays"] | {"overlays"}
+BELOW["virtual_gpu"] |= {"ending"}
 BELOW["attribution"] = FOUNDATION | {"gpus", "allocator"}
 BELOW["diagnosis"] = BELOW["attribution"] | {"attribution"}
 BELOW["planning"] = BELOW["diagnosis"] | {"diagnosis"}

@@ -7,7 +7,13 @@ import pytest
 
 OURS = "import peaksight"
 VERSION = "from peaksight.cli import main; main(['--version'])"
-COMMAND_LINE = {"peaksight.cli", "peaksight.cli.commands", "peaksight.cli.lazily", "peaksight.errors"}
+COMMAND_LINE = {
+    "peaksight.cli",
+    "peaksight.cli.commands",
+    "peaksight.cli.lazily",
+    "peaksight.ending",
+    "peaksight.errors",
+}
 CAPTURED = {"capture_output": True, "text": True, "check": True}
 
 

@@ -3,12 +3,14 @@
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import NoReturn
 
 import click
 
 from peaksight import __version__
 from peaksight.cli.commands import Commands
 from peaksight.cli.lazily import LazyCommands
+from peaksight.ending import end_process
 from peaksight.errors import PeaksightError
 
 NO_ANSWER = 2
@@ -22,6 +24,11 @@ COMMANDS = LazyCommands(
 @click.option("--isolated", is_flag=True, help="Ignore [tool.peaksight] of a pyproject.toml.")
 def peaksight(isolated: bool) -> None:
     """See the memory peak of a PyTorch training run before the GPU does."""
+
+
+def command() -> NoReturn:
+    """What `peaksight` is in a shell: this process's command line, and the end of the process."""
+    end_process(main())
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -69,7 +69,7 @@ def simulate(
 
 def _python(search_path: Sequence[str]) -> list[str]:
     """Python with `search_path`: `-m` would look in the working directory first."""
-    code = f"import sys; sys.path[:] = {list(search_path)!r}; from peaksight.cli import main; sys.exit(main())"
+    code = f"import sys; sys.path[:] = {list(search_path)!r}; from peaksight.cli import command; command()"
     flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     return [sys.executable, *flags, "-c", code]
 

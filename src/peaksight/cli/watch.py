@@ -1,7 +1,8 @@
 """`peaksight watch`: a real run, recorded."""
 
+import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -37,7 +38,7 @@ _CAPTURE = click.Path(dir_okay=False, exists=True, resolve_path=True, path_type=
 @click.option("--scalar", "scalars", multiple=True, metavar="NAME", help="Watch a scalar that the script logs.")
 @click.option("-m", "is_module", is_flag=True, help="SCRIPT is a module, as in `python -m`.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, shell_complete=files, metavar="SCRIPT [ARGS]...")
-def watch(words: tuple[str, ...], is_module: bool, plan: Path | None, html: Path | None, **options: Any) -> int:
+def watch(words: tuple[str, ...], is_module: bool, plan: Path | None, html: Path | None, **options: Any) -> NoReturn:
     """Run SCRIPT for real, and record what each step takes of the card.
 
     Under a launcher: `torchrun ... -m peaksight watch train.py ARGS`. With --plan, the changes of the plan are made and
@@ -52,7 +53,7 @@ def watch(words: tuple[str, ...], is_module: bool, plan: Path | None, html: Path
         recorder.end(exit_code)
         if html is not None and recorder.process.rank == 0:
             write_watched_page(watching.directory_of(recorder.process), html, output)
-        return exit_code
+    sys.exit(exit_code)  # a real run ends as Python does
 
 
 def _refuse_launcher(command: ScriptCommand) -> None:

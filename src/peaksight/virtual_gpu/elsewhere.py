@@ -12,8 +12,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
+from peaksight.ending import end_process
 from peaksight.errors import PeaksightError
 from peaksight.extras import check_torch
 from peaksight.gpus import Room
@@ -81,8 +82,8 @@ def _interrupts_left_to_it() -> Iterator[None]:
         signal.signal(signal.SIGINT, before or signal.SIG_DFL)
 
 
-def answer() -> None:
-    """In the other process: simulate what stdin asks for."""
+def answer() -> NoReturn:
+    """In the other process: simulate what stdin asks for, and end."""
     collect_rarely()
     from peaksight.virtual_gpu.simulation import simulate
 
@@ -98,6 +99,7 @@ def answer() -> None:
             send(simulate(command, room, on_step=send, **options))
         except PeaksightError as error:
             send(error)
+    end_process(0)
 
 
 def _close_streams() -> None:
