@@ -27,29 +27,26 @@ def simulated(
     candidates: Sequence[Candidate],
     *,
     pool: Any,
-    command: ScriptCommand,
-    how: dict[str, Any],
+    each_as: Callable[[Candidate], Any],
     tell: Callable[[str], None],
 ) -> Iterator[Outcome]:
-    """What `candidates` come to in `pool`; `tell` gets the title of each that is through.
+    """What `candidates` come to in `pool`, simulated as `each_as` says; `tell` gets the title of each that is done.
 
     Raises:
         UsageError: the script does not take the arguments of one.
     """
-    from peaksight.virtual_gpu.pool import Simulation
-
-    simulations = [
-        Simulation(
-            command=_command_of(each, command),
-            options={**how, "changes": each.changes},
-        )
-        for each in candidates
-    ]
-    outcomes: Iterable[Outcome] = pool.run(simulations)
+    outcomes: Iterable[Outcome] = pool.run([each_as(each) for each in candidates])
     for candidate, outcome in zip(candidates, outcomes, strict=True):
         tell(candidate.title)
         _check_flags(candidate, outcome)
         yield outcome
+
+
+def simulation_of(candidate: Candidate, *, command: ScriptCommand, how: dict[str, Any]) -> Any:
+    """The `Simulation` of `command` with what `candidate` changes, and else as `how` says."""
+    from peaksight.virtual_gpu.pool import Simulation
+
+    return Simulation(command=_command_of(candidate, command), options={**how, "changes": candidate.changes})
 
 
 def _command_of(candidate: Candidate, command: ScriptCommand) -> ScriptCommand:

@@ -3,7 +3,7 @@
 import time
 from functools import partial
 
-from peaksight.cli.candidates import failed, simulated
+from peaksight.cli.candidates import failed, simulated, simulation_of
 from peaksight.cli.output import Output, Tried
 from peaksight.cli.publish import Destinations
 from peaksight.cli.simulation_options import SimulationOptions
@@ -27,12 +27,14 @@ def answer_cheapest(
     """Look for the smallest card with one of `plans`, print a table, and return the exit code: 0 if there is one."""
     from peaksight.virtual_gpu.pool import Pool
 
+    each_as = partial(simulation_of, command=command, how=options.of_each)
+
     def simulate(candidate: Candidate, room: Room, limit_bytes: int) -> Outcome:
         def tell(title: str) -> None:
             tried(f"{title}, on {room.card.name}")
 
         with Pool(room, partial(outcome_of, limit_bytes=limit_bytes), failed, workers=1) as pool:
-            return next(iter(simulated([candidate], pool=pool, command=command, how=options.of_each, tell=tell)))
+            return next(iter(simulated([candidate], pool=pool, each_as=each_as, tell=tell)))
 
     started, tried = time.perf_counter(), Tried(output)
     rooms = [room_on(card, others_bytes=options.reserved_by_others) for card in known_cards()]

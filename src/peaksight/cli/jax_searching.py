@@ -1,21 +1,19 @@
 """The search for a plan for a script under JAX."""
 
-from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from peaksight.cli.candidates import failed
 from peaksight.cli.jax_runs import host_settings, simulate_jax
-from peaksight.cli.output import Output, Tried, stdout_nowhere
+from peaksight.cli.output import Output, stdout_nowhere
 from peaksight.cli.progress import Progress
+from peaksight.cli.searching import answered, no_original
 from peaksight.cli.simulation_options import SimulationOptions
 from peaksight.diagnosis.diagnose import explained_report
-from peaksight.errors import ScriptError
-from peaksight.planning.answer import Question, answer
 from peaksight.planning.outcomes import outcome_of
 from peaksight.planning.situation import Situation
 from peaksight.records import WITHOUT_ANSWER, Capture, ScriptCommand
 from peaksight.records.findings import Effect
-from peaksight.records.proposals import Candidate, FixReport, Outcome
+from peaksight.records.proposals import Candidate, FixReport
 from peaksight.virtual_gpu.pool import Pool, Simulation
 from peaksight.virtual_gpu.script.environment import variables
 
@@ -44,19 +42,17 @@ def search_jax(
         allowed=allowed,
     )
     summarise = partial(outcome_of, limit_bytes=limit_bytes, pool_bytes=pool_bytes)
+
+    def each_as(candidate: Candidate) -> Simulation:
+        num_gpus = options.gpus if candidate.ranks == 1 else candidate.ranks
+        how = {"num_gpus": num_gpus, "max_steps": options.steps, "facts_of": "nothing"}
+        return Simulation(command=command, options={**how, "changes": candidate.changes})
+
     with (
         variables(host_settings(1).items()),
         Pool(options.room, summarise, failed, simulate=simulate_jax, preloaded=_PRELOADED) as pool,
     ):
-        question = Question(
-            situation=situation,
-            original=summarise(captures),
-            limit_bytes=limit_bytes,
-            simulate=partial(_simulated, pool=pool, command=command, options=options, tell=Tried(output)),
-            budget=budget,
-            width=pool.workers,
-        )
-        return answer(question), situation
+        return answered(situation, summarise(captures), pool, each_as, budget, output), situation
 
 
 def _original(command: ScriptCommand, options: SimulationOptions, output: Output) -> tuple[Capture, ...]:
@@ -73,29 +69,5 @@ def _original(command: ScriptCommand, options: SimulationOptions, output: Output
             facts_of="steps",
         )
     if captures[0].finished in WITHOUT_ANSWER:
-        raise ScriptError(
-            "No plan: the run as it is has no answer yet. See what `peaksight run` says of it, and mend that first.",
-            slug="no-original",
-        )
+        raise no_original()
     return captures
-
-
-def _simulated(
-    candidates: Sequence[Candidate], *, pool: Pool, command: ScriptCommand, options: SimulationOptions, tell: Tried
-) -> Iterator[Outcome]:
-    simulations = [
-        Simulation(
-            command=command,
-            options={
-                "num_gpus": options.gpus if each.ranks == 1 else each.ranks,
-                "max_steps": options.steps,
-                "changes": each.changes,
-                "facts_of": "nothing",
-            },
-        )
-        for each in candidates
-    ]
-    outcomes: Iterable[Outcome] = pool.run(simulations)
-    for candidate, outcome in zip(candidates, outcomes, strict=True):
-        tell(candidate.title)
-        yield outcome

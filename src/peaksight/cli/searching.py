@@ -1,11 +1,11 @@
 """The search for a plan, as commands start it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from peaksight.cli.candidates import failed, simulated
+from peaksight.cli.candidates import failed, simulated, simulation_of
 from peaksight.cli.output import Output, Tried
 from peaksight.cli.progress import Progress
 from peaksight.cli.simulation_options import SimulationOptions
@@ -17,7 +17,7 @@ from peaksight.planning.situation import Situation
 from peaksight.planning.variants import Variant
 from peaksight.records import Capture, ScriptCommand
 from peaksight.records.findings import Effect
-from peaksight.records.proposals import FixReport
+from peaksight.records.proposals import Candidate, FixReport, Outcome
 from peaksight.virtual_gpu.garbage import collect_rarely
 
 # By default: the share of the card's usable memory that a plan leaves, in percent, and how many are simulated.
@@ -44,16 +44,31 @@ def search(
     captures = _original(command, options, how, output)
     summarise = partial(outcome_of, limit_bytes=limit_bytes, idle=idle_lines(captures))
     situation = replace(_situation(command, options, captures, allowed, limit_bytes), variants=variants)
+    each_as = partial(simulation_of, command=command, how=how)
     with Pool(room, summarise, failed) as pool:
-        question = Question(
-            situation=situation,
-            original=summarise(captures),
-            limit_bytes=limit_bytes,
-            simulate=partial(simulated, pool=pool, command=command, how=how, tell=Tried(output)),
-            budget=budget,
-            width=pool.workers,
-        )
-        return answer(question), situation
+        return answered(situation, summarise(captures), pool, each_as, budget, output), situation
+
+
+def answered(
+    situation: Situation,
+    original: Outcome,
+    pool: Any,
+    each_as: Callable[[Candidate], Any],
+    budget: int,
+    output: Output,
+) -> FixReport:
+    """What up to `budget` candidates come to, each simulated in `pool` as `each_as` says."""
+    simulate = partial(simulated, pool=pool, each_as=each_as, tell=Tried(output))
+    question = Question(situation=situation, original=original, simulate=simulate, budget=budget, width=pool.workers)
+    return answer(question)
+
+
+def no_original() -> ScriptError:
+    """There is nothing to search from."""
+    return ScriptError(
+        "No plan: the run as it is has no answer yet. See what `peaksight run` says of it, and mend that first.",
+        slug="no-original",
+    )
 
 
 def _original(
@@ -65,10 +80,7 @@ def _original(
     progress = Progress(output)
     captures = simulate_elsewhere(command, options.room, max_failures=0, on_step=progress, **how)
     if captures is None or not any(any(step.complete for step in capture.steps) for capture in captures):
-        raise ScriptError(
-            "No plan: the run as it is has no answer yet. See what `peaksight run` says of it, and mend that first.",
-            slug="no-original",
-        )
+        raise no_original()
     return captures
 
 

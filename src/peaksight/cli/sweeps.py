@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from peaksight.cli.candidates import failed, simulated
+from peaksight.cli.candidates import failed, simulated, simulation_of
 from peaksight.cli.formats import script_of
 from peaksight.cli.output import Output, Tried
 from peaksight.cli.pages import sweep_page
@@ -83,12 +83,13 @@ def answer_sweep(
     started = time.perf_counter()
     room = options.room
     limit_bytes = round(room.usable_bytes * (1 - asked.head_room / 100))
+    each_as = partial(simulation_of, command=command, how=options.of_each)
     with Pool(room, partial(outcome_of, limit_bytes=limit_bytes), failed) as pool:
         sweep = Sweep(
             flag=asked.flag,
             arguments=command.args,
             limit_bytes=limit_bytes,
-            simulate=partial(simulated, pool=pool, command=command, how=options.of_each, tell=Tried(output)),
+            simulate=partial(simulated, pool=pool, each_as=each_as, tell=Tried(output)),
             width=pool.workers,
             budget=asked.budget,
         )

@@ -25,11 +25,10 @@ _NUM_SHOWN = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What is asked: a `situation`, whose simulation came to `original`, and how much a plan may reserve."""
+    """What is asked: a `situation`, whose simulation came to `original`, and how candidates are simulated."""
 
     situation: Situation
     original: Outcome
-    limit_bytes: int
     simulate: Simulate
     budget: int
     width: int
@@ -43,12 +42,12 @@ def answer(question: Question) -> FixReport:
     search = Search(
         simulate=question.simulate,
         original=question.original,
-        limit_bytes=question.limit_bytes,
+        limit_bytes=situation.limit_bytes,
         allowed=situation.allowed,
         budget=question.budget,
         width=question.width,
     )
-    original = judged(NOTHING, question.original, question.original, question.limit_bytes)
+    original = judged(NOTHING, question.original, question.original, situation.limit_bytes)
     candidates = [each for each in proposals if isinstance(each, Candidate)]
     if not original.fits:
         search.run([each for each in candidates if each.ranks == 1])
@@ -60,7 +59,7 @@ def answer(question: Question) -> FixReport:
         gpu=situation.room.card.name,
         torch=situation.capture.versions.device_rules,
         usable_bytes=situation.usable_bytes,
-        limit_bytes=question.limit_bytes,
+        limit_bytes=situation.limit_bytes,
         allowed=situation.allowed,
         original=original,
         best=best,
@@ -113,7 +112,7 @@ def _on_more_cards(question: Question, candidates: Sequence[Candidate]) -> Itera
     """What takes several of the card, up to the fewest with which the job fits."""
     for each in sorted((each for each in candidates if each.ranks > 1), key=lambda each: each.ranks):
         (outcome,) = question.simulate([each])
-        tried = judged(each, outcome, question.original, question.limit_bytes)
+        tried = judged(each, outcome, question.original, question.situation.limit_bytes)
         yield tried
         if tried.fits:
             return
