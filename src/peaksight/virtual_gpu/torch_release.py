@@ -54,6 +54,7 @@ PROBES: tuple[tuple[object, str], ...] = (
     (torch._C, "_conv_determine_backend_memory_format"),
     (custom_ops, "OPDEFS"),
     (torch._C, "_dispatch_get_registrations_for_dispatch_key"),
+    (torch._C, "_dispatch_has_kernel_for_dispatch_key"),
     (guards, "active_fake_mode"),
     (guards, "detect_fake_mode"),
     (rebuilding, "_validate_loaded_sparse_tensors"),

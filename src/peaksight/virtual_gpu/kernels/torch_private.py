@@ -49,24 +49,25 @@ def composite(op: torch._ops.OpOverload) -> Callable[..., Any]:
     return functools.partial(op._op_dk, DispatchKey.CompositeImplicitAutograd)
 
 
+# What is registered for CUDA runs on the card, else what is for any device.
+_ON_CARD = DispatchKey.CUDA, DispatchKey.CompositeExplicitAutograd
+
+
 def cuda_kernels(namespace: str) -> dict[torch._ops.OpOverload, Callable[..., Any]]:
-    """What runs on the card for each operator of `namespace`: what is registered for CUDA, or for any device."""
-    return _kernels(namespace, DispatchKey.CompositeExplicitAutograd) | _kernels(namespace, DispatchKey.CUDA)
-
-
-def _kernels(namespace: str, key: DispatchKey) -> dict[torch._ops.OpOverload, Callable[..., Any]]:
-    names = torch._C._dispatch_get_registrations_for_dispatch_key(key.name)
+    """What runs on the card for each operator of `namespace`."""
+    names = {name for key in _ON_CARD for name in torch._C._dispatch_get_registrations_for_dispatch_key(key.name)}
     of_library = [name.removeprefix(f"{namespace}::") for name in names if name.startswith(f"{namespace}::")]
     ops = [attrgetter(name if "." in name else f"{name}.default")(getattr(torch.ops, namespace)) for name in of_library]
-    return {op: functools.partial(op._op_dk, key) for op in ops}
+    return {op: kernel for op in ops if (kernel := _kernel(op)) is not None}
 
 
 def python_kernel(op: torch._ops.OpOverload) -> Callable[..., Any] | None:
     """What a function under `torch.library.custom_op` runs on the card; None for other operators."""
-    if op.name() not in custom_ops.OPDEFS:
-        return None
-    keys = DispatchKey.CUDA, DispatchKey.CompositeExplicitAutograd
-    registered = (key for key in keys if torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key))
+    return _kernel(op) if op.name() in custom_ops.OPDEFS else None
+
+
+def _kernel(op: torch._ops.OpOverload) -> Callable[..., Any] | None:
+    registered = (key for key in _ON_CARD if torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key))
     return next((functools.partial(op._op_dk, key) for key in registered), None)
 
 
