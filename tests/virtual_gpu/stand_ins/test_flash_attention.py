@@ -13,11 +13,13 @@ pytestmark = [
 
 # 4 sequences of 2,048 words, 16 heads of 64: 16 MiB in half precision, 0.5 MiB of statistics in single precision.
 SETUP = """
-import torch, flash_attn
+import torch, flash_attn, flash_attn.flash_attn_interface
 from flash_attn.bert_padding import pad_input, unpad_input
 
 def numbers(*shape):
     return torch.randn(*shape, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+
+assert flash_attn.flash_attn_interface.flash_attn_func is flash_attn.flash_attn_func
 
 def peak(function):
     torch.cuda.reset_peak_memory_stats()

@@ -33,7 +33,7 @@ def install(patches: Patches, command: ScriptCommand, note: Callable[[str], None
     for name, (mention, release) in PACKAGES.items():
         if name not in sys.modules and find_spec(name) is None and any(map(mention.search, _texts(command))):
             finder = _Finder(name, release)
-            sys.meta_path.append(finder)
+            sys.meta_path.insert(0, finder)  # else its files are found by the names of the package, and loaded again
             patches.callback(_forget, finder)
             change_modules(patches, {name: partial(_used, note, name)})
 
