@@ -26,7 +26,8 @@ class Forks:
         """Start it."""
         command = [sys.executable, "-m", __name__, *imported]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self._server = subprocess.Popen(command, cwd=_ROOT, text=True, **pipes)
+        hashes = {"PYTHONHASHSEED": "0"}  # which a fork has of its parent, whatever its own environment says
+        self._server = subprocess.Popen(command, cwd=_ROOT, text=True, env=os.environ | hashes, **pipes)
 
     def run(
         self, words: Sequence[str], *, directory: Path, environment: Mapping[str, str], streams: Sequence[Path]
