@@ -13,8 +13,10 @@ def end_process(exit_code: int) -> NoReturn:
     """Wait for threads, call what is registered with atexit, flush what was printed, and end at once.
 
     Python would then free every object, which takes seconds where torch is loaded, and may be aborted by threads of C++
-    that need the interpreter meanwhile.
+    that need the interpreter meanwhile. A profiler or debugger is left to Python: it tells at the end what it found.
     """
+    if sys.getprofile() or sys.gettrace():
+        sys.exit(exit_code)
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     with suppress(Exception):

@@ -29,6 +29,14 @@ def test_what_is_registered_is_called_and_what_is_printed_is_written():
     assert done.stdout.split() == ["thread", "atexit", "C"]
 
 
+def test_who_looks_on_is_not_cut_short():
+    """`python -m cProfile -m peaksight` prints its table after the command."""
+    looking_on = "sys.setprofile(lambda *args: None)\ntry: end_process(3)\nfinally: print('table')"
+    done = ended(looking_on, stdout=subprocess.PIPE)
+
+    assert (done.returncode, done.stdout, done.stderr) == (3, "table\n", "")
+
+
 def test_what_cannot_be_written_is_told():
     """As Python does, with its exit code."""
     read, write = os.pipe()
