@@ -60,24 +60,25 @@ class Silent:
 
 
 @pytest.mark.parametrize(
-    ("held", "asked", "simulated"),
+    ("held", "asked", "simulated", "shown"),
     [
-        ([1], None, [0]),
-        ([1, 1], None, [0, 1]),
-        ([1, 1, 1, 1], None, [0, 3]),
-        ([2, 1, 1, 1], None, [0, 3, 1]),
-        ([2, 1, 1, 1], "0", [0]),
-        ([2, 1, 1, 1], "3,1", [1, 3]),
-        ([1, 1, 1, 1], "all", [0, 1, 2, 3]),
+        ([1], None, [0], [0]),
+        ([1, 1], None, [0, 1], [0, 1]),
+        ([1, 1, 1, 1], None, [0, 3], [0, 3]),
+        ([2, 1, 1, 1], None, [0, 3, 1], [0, 1, 3]),
+        ([2, 1, 1, 1], "0", [0], [0]),
+        ([2, 1, 1, 1], "3,1", [0, 1, 3], [1, 3]),
+        ([90, 1, 1, 1], "2", [0, 2], [2]),
+        ([1, 1, 1, 1], "all", [0, 1, 2, 3], [0, 1, 2, 3]),
     ],
 )
-def test_which_ranks_are_simulated(held, asked, simulated):
-    """The first and the last, and the second where these differ; those that were asked for."""
+def test_which_ranks_are_simulated(held, asked, simulated, shown):
+    """The first and the last, and the second where these differ; those that were asked for, after the first."""
     job = Job([num * GIB for num in held])
     captures = job.captures(asked)
 
     assert job.simulated == [(rank, None) for rank in simulated]
-    assert [capture.rank for capture in captures] == sorted(simulated)
+    assert [capture.rank for capture in captures] == shown
 
 
 def test_the_rank_that_runs_out():

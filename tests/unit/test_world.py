@@ -51,3 +51,6 @@ def test_a_command_that_nothing_launches():
 
     assert as_rank(TRAIN, 3) is TRAIN
     assert (world.started(4), world.size, world.local_rank) == (3, 4, 3)
+    assert (world.started(2), world.size) == (None, 4)
+    world.met(0, 2)
+    assert (world.rank, world.size) == (3, 4)

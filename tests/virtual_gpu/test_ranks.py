@@ -21,7 +21,10 @@ from peaksight.records import Role
 from peaksight.units import MIB
 from peaksight.virtual_gpu.ranks.collectives import in_ranges
 from peaksight.virtual_gpu.ranks.sharding import Chunks, _where_strided
+from peaksight.virtual_gpu.ranks.told import Told
 from peaksight.virtual_gpu.ranks.world import World
+from peaksight.virtual_gpu.script import Scratch
+from peaksight.virtual_gpu.script.shared_files import JobFiles
 
 from .cards import births_on, by_role, h100, requested, slugs
 
@@ -100,7 +103,7 @@ def test_objects(rank):
 
 def test_objects_that_another_rank_sent(tmp_path):
     """GIVEN a broadcast and a scatter on rank 0, THEN rank 2 receives what rank 0 sent, and keeps what is not known."""
-    told = {}
+    told = Told()
     for this in (0, RANK):
         with h100(num_gpus=SIZE, world=World(this, SIZE, SIZE), told=told):
             dist.init_process_group("nccl", init_method="tcp://localhost:99", rank=this, world_size=SIZE)
@@ -110,6 +113,43 @@ def test_objects_that_another_rank_sent(tmp_path):
             dist.broadcast_object_list(unknown, src=1)
 
     assert (name, mine, unknown) == (["run-7"], ["c"], [RANK])
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_small_tensors_that_another_rank_sent(device):
+    """GIVEN a length that rank 0 broadcasts, THEN rank 2 makes as long a tensor, and nothing more."""
+    told = Told()
+    for this in (0, RANK):
+        with h100(num_gpus=SIZE, world=World(this, SIZE, SIZE), told=told) as gpu:
+            dist.init_process_group("nccl", init_method="tcp://localhost:99", rank=this, world_size=SIZE)
+            length = torch.tensor([1000 if this == 0 else 0], device=device)
+            unknown = torch.full((1,), this, device=device)
+            with births_on(gpu.devices.ledgers[0]) as births:
+                dist.broadcast(length, src=0)
+                dist.broadcast(unknown, src=1)
+            row = torch.empty(length.item(), device=device)
+
+    assert (row.shape, unknown.item(), births) == ((1000,), RANK, [])
+
+
+def test_a_checkpoint_that_another_rank_saved(tmp_path):
+    """GIVEN rank 0 saves and removes it after a barrier, THEN rank 2 loads it on its card in between."""
+    (tmp_path / "job").mkdir()
+    told = Told(files=JobFiles(str(tmp_path / "job")))
+    path = tmp_path / "best.pt"
+    for this in (0, RANK):
+        with Scratch(told.files) as files, h100(num_gpus=SIZE, world=World(this, SIZE, SIZE), told=told, files=files):
+            dist.init_process_group("nccl", init_method="tcp://localhost:99", rank=this, world_size=SIZE)
+            if this == 0:
+                torch.save({"epoch": 3, "model": mlp().state_dict()}, path)
+            dist.barrier()
+            loaded = torch.load(path, map_location={"cuda:0": f"cuda:{this}"})
+            dist.barrier()
+            if this == 0:
+                path.unlink()
+
+    assert (loaded["epoch"], loaded["model"]["0.weight"].shape) == (3, (4096, 64))
+    assert loaded["model"]["0.weight"].device == torch.device("cuda", RANK)
 
 
 def test_groups_of_some(rank):

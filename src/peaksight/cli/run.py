@@ -124,6 +124,7 @@ def _simulate(
             changes=changes,
         )
     from peaksight.virtual_gpu import simulate, simulate_elsewhere
+    from peaksight.virtual_gpu.ranks.told import telling
 
     how: dict[str, Any] = {
         "num_gpus": options.gpus,
@@ -131,17 +132,17 @@ def _simulate(
         "max_steps": options.steps,
         "worst_batch": options.worst_batch,
         "changes": changes,
-        "told": {},
     }
-    return Simulations(
-        command=command,
-        room=room,
-        ranks=options.rank,
-        here=simulate,
-        elsewhere=simulate_elsewhere,
-        how=how,
-        progress=progress,
-    ).captures()
+    with telling() as told:
+        return Simulations(
+            command=command,
+            room=room,
+            ranks=options.rank,
+            here=simulate,
+            elsewhere=simulate_elsewhere,
+            how=how | {"told": told},
+            progress=progress,
+        ).captures()
 
 
 def _ranks_disagree(clash: Disagreement) -> ScriptError:

@@ -46,36 +46,39 @@ class Simulations:
     def captures(self) -> Captures:
         """Those of each rank in order, then those of the ranks that were run again without a limit.
 
+        The first rank is simulated in any case: others read and receive what it writes and sends.
+
         Raises:
             UsageError: a rank does not exist.
             ScriptError: a rank ended without an answer.
         """
         asked = _asked_for(self.ranks)
-        first = asked[0] if asked else 0
-        _demand(first, self.command.processes if self.command.processes > 1 else None)
-        mine = self.here(self.command, self.room, rank=first, on_step=self.progress, **self.how)
-        assert mine is not None
-        runs, unlimited = {first: mine}, {first: self._without_limit(first, mine)}
-        if _has_answer(mine) and mine[0].rank == first:
-            for rank in self._others(asked, runs):
-                self.progress.another(rank, mine[0].world_size)
-                runs[rank] = self._elsewhere(rank)
-                unlimited[rank] = self._without_limit(rank, runs[rank])
+        for rank in asked[:1]:
+            _demand(rank, self.command.processes if self.command.processes > 1 else None)
+        first = self.here(self.command, self.room, rank=0, on_step=self.progress, **self.how)
+        assert first is not None
+        if not _has_answer(first) or first[0].rank:
+            return first
+        runs = {} if asked and asked[0] else {0: first}
+        unlimited = {rank: self._without_limit(rank, run) for rank, run in runs.items()}
+        for rank in self._others(asked, first, runs):
+            self.progress.another(rank, first[0].world_size)
+            runs[rank] = self._elsewhere(rank)
+            unlimited[rank] = self._without_limit(rank, runs[rank])
         return tuple(capture for each in (runs, unlimited) for _, run in sorted(each.items()) for capture in run)
 
-    def _others(self, asked: Sequence[int], runs: dict[int, Captures]) -> Iterator[int]:
+    def _others(self, asked: Sequence[int], first: Captures, runs: dict[int, Captures]) -> Iterator[int]:
         """The ranks asked for; by default the last, and the second where the last peaks otherwise than the first."""
-        captures = next(iter(runs.values()))
-        size = captures[0].world_size
+        size = first[0].world_size
         if self.ranks == ALL:
             yield from range(1, size)
         elif asked:
-            for rank in asked[1:]:
+            for rank in filter(None, asked):
                 _demand(rank, size)
                 yield rank
         elif size > 1:
             yield size - 1
-            if size > 2 and not peak_alike(captures, runs[size - 1]):
+            if size > 2 and not peak_alike(first, runs[size - 1]):
                 yield 1
 
     def _elsewhere(self, rank: int) -> Captures:
@@ -83,7 +86,7 @@ class Simulations:
         if run is None:
             raise ScriptError(
                 f"No answer: the simulation of rank {rank} ended without one; what it said last is above. "
-                "Look at that rank alone with --rank, or at the others.",
+                "Look at the others with --rank.",
                 slug="rank-failed",
             )
         return run if run[0].rank == rank else ()

@@ -29,6 +29,7 @@ from peaksight.virtual_gpu.memory.ledger import Ledger
 from peaksight.virtual_gpu.memory.left_behind import left_behind_bytes
 from peaksight.virtual_gpu.memory.roles import COPIES, Roles, is_of_host
 from peaksight.virtual_gpu.ranks.collectives import Collectives, note_functional
+from peaksight.virtual_gpu.ranks.told import Told
 from peaksight.virtual_gpu.ranks.world import World
 from peaksight.virtual_gpu.script.other_processes import refuse_card, refuse_used_card
 from peaksight.virtual_gpu.source_lines import Lines, SourceLines
@@ -56,7 +57,7 @@ class VirtualGpu:
         *,
         num_gpus: int = 1,
         world: World | None = None,
-        told: dict[tuple[str, int], bytes] | None = None,
+        told: Told | None = None,
         max_failures: int | None = None,
         script_dir: str = ".",
         max_steps: int | None = None,
@@ -68,7 +69,7 @@ class VirtualGpu:
     ) -> None:
         """`num_gpus` cards of `room` with nothing on them, for one rank of `world`, by default the only one.
 
-        `told` are the objects that other ranks sent, as `Objects` keeps them.
+        `told` is what an earlier rank of the same job left.
 
         After `max_failures` allocations that they could not serve they have no limit any more. Source lines are named
         relative to `script_dir`; `on_step` sees each step end, as does `lookout`, from inside of the loop;
@@ -102,7 +103,7 @@ class VirtualGpu:
         for ledger in self.devices.ledgers:
             ledger.recorded_streams.clocks = self.stopwatch.clocks
         self.witness = Witness(self.devices, self.loop, self.lines)
-        self.told = {} if told is None else told
+        self.told = told or Told()
         self.collectives = Collectives(self.loop, self.lines)
         self._roles = Roles(self.devices, self.loop)
         self._on_step = on_step

@@ -28,6 +28,7 @@ from peaksight.virtual_gpu.kernels.losses import loss_rules
 from peaksight.virtual_gpu.kernels.recurrent_kernels import CudnnRecurrence
 from peaksight.virtual_gpu.kernels.sparse_products import sparse_rules
 from peaksight.virtual_gpu.ranks import distributed, meshes
+from peaksight.virtual_gpu.ranks.collectives import in_ranges
 from peaksight.virtual_gpu.script.other_processes import call_in_forked
 from peaksight.virtual_gpu.tensors import copies, subclasses
 from peaksight.virtual_gpu.tensors.device_requests import DeviceRequests
@@ -113,15 +114,18 @@ def _install_compiler(patches: Patches, gpu: "VirtualGpu", requests: DeviceReque
 
 
 def _install_ranks(patches: Patches, gpu: "VirtualGpu") -> None:
-    note, called = gpu.approximations.note, gpu.collectives.called
-    distributed.install(patches, gpu.devices, gpu.world, note, called, gpu.unrecorded)
+    def called(group: Any, kind: str, tensors: Any) -> None:
+        gpu.collectives.called(group, kind, tensors)
+        gpu.files.met(in_ranges(group.ranks), is_barrier=kind == "barrier")
+
+    distributed.install(patches, gpu.devices, gpu.world, gpu.approximations.note, called, gpu.unrecorded)
     if dist.is_available():
         meshes.install(patches, gpu.world, gpu.lines)
-    distributed.exchange_objects(patches, gpu.told)
+    distributed.exchange_messages(patches, gpu.told.sent, gpu.unrecorded)
 
 
 def _install_files(patches: Patches, gpu: "VirtualGpu") -> None:
     loading.install(patches, gpu.devices)
-    saving.install(patches, gpu.files, gpu.loop)
+    saving.install(patches, gpu.files, gpu.loop, gpu.told.checkpoints)
     safetensors_files.install(patches, gpu.files, gpu.loop)
     pretrained.install(patches, gpu.approximations.note, gpu.loop)

@@ -18,6 +18,7 @@ from peaksight.virtual_gpu.card import VirtualGpu
 from peaksight.virtual_gpu.device_rules import rules_for
 from peaksight.virtual_gpu.garbage import collect_as_usual, collect_rarely
 from peaksight.virtual_gpu.memory.ledger import Ledger
+from peaksight.virtual_gpu.ranks.told import Told
 from peaksight.virtual_gpu.ranks.world import World, as_rank
 from peaksight.virtual_gpu.script import Ending, Scratch, explain, run_script
 from peaksight.virtual_gpu.script.environment import variables
@@ -34,7 +35,7 @@ def simulate(
     *,
     num_gpus: int = 1,
     rank: int = 0,
-    told: dict[tuple[str, int], bytes] | None = None,
+    told: Told | None = None,
     max_failures: int | None = None,
     device_rules: str | None = None,
     max_steps: int | None = None,
@@ -45,8 +46,8 @@ def simulate(
 ) -> tuple[Capture, ...]:
     """Run `command` on `num_gpus` virtual cards of `room` and return what it allocated on each that it used.
 
-    Of several ranks, `rank` is simulated, on a machine with a card for each of its ranks at least. `told` takes the
-    objects that it sends to others, and has what it receives from those that were simulated before.
+    Of several ranks, `rank` is simulated, on a machine with a card for each of its ranks at least. `told` takes
+    what it sends to others and writes, and has what it receives from the one that was simulated before.
 
     What a card cannot serve is raised in the script. After `max_failures` of that no card has a limit any more; zero is
     a run without any. `device_rules` is a build as `--torch` takes it (`2.11+cu130`), by default the installed
@@ -56,11 +57,11 @@ def simulate(
     measure what counting costs.
     """
     started = time.perf_counter()
-    command, world = as_rank(command, rank), World.of(command, rank)
+    command, world, told = as_rank(command, rank), World.of(command, rank), told or Told()
     rules = rules_for(device_rules or torch.__version__, room.card)
     for warning in filter(None, (check_release(), rules.warning)):
         print(f"peaksight: {warning}", file=sys.stderr)
-    with variables(command.environment), Scratch() as scratch:
+    with variables(command.environment), Scratch(told.files) as scratch:
         lookout = Lookout(source_directory(command))
         gpu = VirtualGpu(
             room,

@@ -22,9 +22,9 @@ class Communicators:
         self._num_groups = 0
         self._exchange_bytes = 0
 
-    def made(self) -> None:
-        """There is a further group of NCCL."""
-        self._num_groups += 1
+    def made(self, num_groups: int) -> None:
+        """There is a further group of NCCL; with it there are as many."""
+        self._num_groups = num_groups
         self._tell()
 
     def called(self, group: Any, kind: str, tensors: Sequence[Any]) -> None:

@@ -48,12 +48,12 @@ def install(patches: Patches, devices: Devices, world: World, note: Note, called
         patches.set(sys, "excepthook", sys.excepthook)  # a group puts its rank in front of tracebacks
 
 
-def exchange_objects(patches: Patches, told: dict[tuple[str, int], bytes]) -> None:
-    """Let ranks receive the objects that are in `told`, and keep there what they send, until `patches` is left."""
+def exchange_messages(patches: Patches, sent: dict[tuple[str, int], bytes], unrecorded: Context) -> None:
+    """Let this rank receive what is in `sent`, and keep there what it sends, until `patches` is left."""
     if dist.is_available():
-        from peaksight.virtual_gpu.ranks.objects import Objects
+        from peaksight.virtual_gpu.ranks.messages import Messages
 
-        Objects(told).install(patches)
+        Messages(sent, unrecorded).install(patches)
 
 
 def _leave_groups() -> None:
@@ -76,12 +76,12 @@ def _make_groups(patches: Patches, world: World, note: Note, called: Called) -> 
         if not ranks:
             world.met(rank, size)
             if size > 1:
-                note("same-ranks", str(size))
+                note("same-ranks", str(world.size))
         group, store = real(size, rank, ranks, dist.Backend(_BACKEND), *args, **kwargs | {"device_id": None})
         if isinstance(group, process_group.SameRanks):
             groups().pg_map[group] = (backend, store)
-            if "nccl" in str(backend) or backend == dist.Backend.UNDEFINED:
-                communicators.made()
+            if _is_nccl(backend):
+                communicators.made(sum(_is_nccl(kind) for kind, _ in groups().pg_map.values()))
         return group, store
 
     real = patches.set(c10d, "_new_process_group_helper", make)
@@ -90,6 +90,10 @@ def _make_groups(patches: Patches, world: World, note: Note, called: Called) -> 
     patches.set(torch.cuda.nccl, "version", lambda: _NCCL)
     for owner in (dist, c10d):
         patches.set(owner, "is_nccl_available", lambda: True)
+
+
+def _is_nccl(backend: Any) -> bool:
+    return "nccl" in str(backend) or backend == dist.Backend.UNDEFINED
 
 
 def _new_group(store: Any, rank: int, size: int, timeout: Any) -> Any:
@@ -138,8 +142,9 @@ def _start_one_process(patches: Patches, world: World) -> None:
         *more: Any,
         **kwargs: Any,
     ) -> Any:
-        if nprocs > 0:
-            fn(world.started(nprocs), *args)
+        number = world.started(nprocs)
+        if number is not None:
+            fn(number, *args)
         return None if join else _Finished()
 
     for name in ("spawn", "start_processes"):

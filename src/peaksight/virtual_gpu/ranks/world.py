@@ -33,16 +33,16 @@ class World:
         """The number of the rank on its machine."""
         return self.rank % self.per_machine
 
-    def started(self, num_processes: int) -> int:
-        """The script starts as many processes on each machine: returns the number of the one that is simulated."""
-        if self.size == 1:
-            self.size = num_processes
-        self.per_machine = num_processes
-        return self.local_rank
+    def started(self, num_processes: int) -> int | None:
+        """The script starts as many processes on each machine: the number of the simulated one, None if it is none."""
+        self.size = max(self.size, num_processes)
+        self.per_machine = max(self.per_machine, num_processes)
+        return self.local_rank if self.local_rank < num_processes else None
 
     def met(self, rank: int, size: int) -> None:
-        """The script makes a group of `size` ranks, of which it says that this is `rank`."""
-        self.rank, self.size = rank, size
+        """The script makes a group of `size` ranks, of which it says that this is `rank`; the largest is the world."""
+        if size >= self.size:
+            self.rank, self.size = rank, size
 
     @property
     def rank_variables(self) -> dict[str, str]:

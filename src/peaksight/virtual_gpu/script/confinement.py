@@ -24,13 +24,12 @@ from peaksight.virtual_gpu.script.process_limit import PROCESS_GUARDS, count_thi
 
 def confine(patches: Patches, overlay: Overlay) -> None:
     """Put `overlay` in force in this process, and in those forked or spawned from it, until `patches` are undone."""
-    temporary = os.path.join(overlay.root, "tmp")
-    os.makedirs(temporary, exist_ok=True)
+    os.makedirs(overlay.temporary, exist_ok=True)
     audit.install(FILE_GUARDS | NETWORK_GUARDS | COMMAND_GUARDS | PROCESS_GUARDS)
     replacements.install(patches)
     redirect_native(patches)
-    patches.enter_context(environment(temporary))
-    patches.set(tempfile, "tempdir", temporary)
+    patches.enter_context(environment(overlay.temporary))
+    patches.set(tempfile, "tempdir", overlay.temporary)
     keep_bytecode(patches)
     sys.meta_path.append(WrittenModuleFinder)
     patches.callback(sys.meta_path.remove, WrittenModuleFinder)

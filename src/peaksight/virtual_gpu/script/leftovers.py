@@ -10,11 +10,22 @@ from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.script.confinement import confine
 from peaksight.virtual_gpu.script.overlay import Overlay
 from peaksight.virtual_gpu.script.session import leave_behind
+from peaksight.virtual_gpu.script.shared_files import KEPT, JobFiles
 
 
 def make_root() -> str:
     """A fresh scratch directory."""
     return os.path.realpath(tempfile.mkdtemp(prefix="peaksight-"))
+
+
+def emptied(job: JobFiles) -> str:
+    """The directory of `job`, without what an earlier rank left there but for what is kept of it."""
+    for entry in os.scandir(job.root):
+        if not entry.is_dir():
+            os.unlink(entry.path)
+        elif entry.name != KEPT or not job.states:
+            shutil.rmtree(entry.path, ignore_errors=True)
+    return job.root
 
 
 def contain_leftovers(patches: Patches, overlay: Overlay) -> None:

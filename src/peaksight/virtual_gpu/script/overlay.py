@@ -26,6 +26,8 @@ class Overlay:
         self.root = root
         self.upper = os.path.join(root, "upper")
         self.whiteouts = os.path.join(root, "whiteouts")
+        self.temporary = os.path.join(root, "tmp")
+        self.num_changes = 0
         for layer in (self.upper, self.whiteouts):
             if not os.path.isdir(layer):
                 os.makedirs(layer)
@@ -91,6 +93,7 @@ class Overlay:
         if _lexists(upper) or not self._in_lower(path):
             return upper
         self.copy_up(os.path.dirname(path))
+        self.num_changes += 1
         _copy_node(path, upper, contents=contents)
         return upper
 
@@ -110,6 +113,7 @@ class Overlay:
         os.stat(self.backing(parent) + "/")
         self._demand_access(parent, os.W_OK | os.X_OK)
         self.copy_up(parent)
+        self.num_changes += 1
         return self.upper_path(path)
 
     def writable(self, path: str, *, contents: bool = True) -> str:
@@ -127,6 +131,7 @@ class Overlay:
 
     def remove(self, path: str) -> None:
         """Take a file, a link or an empty directory out of the view."""
+        self.num_changes += 1
         self._demand_access(os.path.dirname(path), os.W_OK | os.X_OK)
         upper = self.upper_path(path)
         mode = lstat(self.backing(path)).st_mode
@@ -148,11 +153,19 @@ class Overlay:
 
     def changed(self) -> Iterator[str]:
         """Files, links and empty new directories in upper, as canonical paths; directories end in `/`."""
-        for directory, names, files in os.walk(self.upper):
+        yield from (path for path in self._below(self.upper) if not (path.endswith("/") and self._in_lower(path[:-1])))
+
+    def written(self) -> Iterator[str]:
+        """As `changed`, and what is in the directory for temporary files."""
+        yield from self.changed()
+        yield from self._below(self.temporary)
+
+    def _below(self, top: str) -> Iterator[str]:
+        for directory, names, files in os.walk(top):
             links = [name for name in names if os.path.islink(os.path.join(directory, name))]
             here = directory.removeprefix(self.upper)
             yield from (os.path.join(here, name) for name in files + links)
-            if here and not names and not files and not self._in_lower(here):
+            if directory != top and not names and not files:
                 yield here + "/"
 
     def hidden(self) -> Iterator[str]:

@@ -24,10 +24,11 @@ from peaksight.overlays.patches import Patches
 from peaksight.records import Approximation, ScratchWrite
 from peaksight.virtual_gpu.script import journal
 from peaksight.virtual_gpu.script.confinement import confine
-from peaksight.virtual_gpu.script.leftovers import contain_leftovers, make_root
+from peaksight.virtual_gpu.script.leftovers import contain_leftovers, emptied, make_root
 from peaksight.virtual_gpu.script.overlay import Overlay
 from peaksight.virtual_gpu.script.path_functions import logical_path
 from peaksight.virtual_gpu.script.session import trusted
+from peaksight.virtual_gpu.script.shared_files import JobFiles, SharedFiles
 
 _NOTES = {
     "network-off": "the network: a simulated run is offline, the script tried to reach {}",
@@ -43,11 +44,16 @@ class Scratch:
     `writes` and `notes` answer inside the context and after it.
     """
 
+    def __init__(self, job: JobFiles | None = None) -> None:
+        """The ranks of a `job` have the same directory one after the other, which is left to whoever made it."""
+        self._job = job
+
     def __enter__(self) -> Self:
         """Make the directory and put its overlay in force, in this process and those that it starts."""
         self._process = os.getpid()
         self._home = os.getcwd()
-        self._overlay = Overlay(make_root())
+        self._overlay = Overlay(make_root() if self._job is None else emptied(self._job))
+        self._shared = None if self._job is None else SharedFiles(self._overlay, self._job)
         self._final_writes: tuple[ScratchWrite, ...] | None = None
         self._final_notes: tuple[Approximation, ...] | None = None
         self._patches = Patches()
@@ -63,7 +69,7 @@ class Scratch:
         self._patches.close()
         self._final_writes, self._final_notes = self.writes(), self.notes()
         self._overlay.close()
-        if os.getpid() == self._process:
+        if os.getpid() == self._process and self._job is None:
             shutil.rmtree(self._overlay.root, ignore_errors=True)
 
     def redirect_write(self, path: Any) -> str:
@@ -79,6 +85,11 @@ class Scratch:
     def declare(self, token: bytes, num_bytes: int) -> None:
         """Say that `token`, which a file begins with, has the place of `num_bytes` in a real run."""
         journal.record(self._overlay.root, "declared", token.hex(), num_bytes)
+
+    def met(self, ranks: str, *, is_barrier: bool) -> None:
+        """A collective of `ranks` was called: from then on they see what each has written before."""
+        if self._shared is not None:
+            self._shared.met(ranks, is_barrier=is_barrier)
 
     def writes(self) -> tuple[ScratchWrite, ...]:
         """What was written and deleted, by name; a rename of the person's file is one of each."""

@@ -35,6 +35,9 @@ class Files(Protocol):
     def declare(self, token: bytes, num_bytes: int) -> None:
         """A file that begins with `token` has `num_bytes` in its place in a real run."""
 
+    def met(self, ranks: str, *, is_barrier: bool) -> None:
+        """A collective of `ranks` was called."""
+
 
 class RealFiles:
     """Files as they are."""
@@ -45,6 +48,9 @@ class RealFiles:
 
     def declare(self, token: bytes, num_bytes: int) -> None:
         """Nobody asks."""
+
+    def met(self, ranks: str, *, is_barrier: bool) -> None:
+        """All ranks see them anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +157,12 @@ def _num_bytes(shape: tuple[int, ...], dtype: torch.dtype) -> int:
 
 
 class Checkpoints:
-    """What the run has saved, by the token in its file."""
+    """What the job has saved, by the token in its file."""
 
-    def __init__(self, files: Files, loop: TrainingLoop) -> None:
-        """`files` is told how large in a real run what each token stands for is."""
+    def __init__(self, files: Files, loop: TrainingLoop, saved: dict[bytes, Checkpoint]) -> None:
+        """`files` is told how large in a real run what each token stands for is; `saved` has those of other ranks."""
         self._files, self._loop = files, loop
-        self._saved: dict[bytes, Checkpoint] = {}
+        self._saved = saved
 
     def save(self, obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
         """`torch.save` to a path or a file object."""
@@ -195,9 +201,9 @@ def _head(f: Any) -> bytes:
     return head
 
 
-def install(patches: Patches, files: Files, loop: TrainingLoop) -> None:
+def install(patches: Patches, files: Files, loop: TrainingLoop, saved: dict[bytes, Checkpoint]) -> None:
     """Save and load without data until `patches` is left."""
-    checkpoints = Checkpoints(files, loop)
+    checkpoints = Checkpoints(files, loop, saved)
     load = checkpoints.loader(torch.load)
     for owner in (torch, torch.serialization):
         patches.set(owner, "save", checkpoints.save)
