@@ -43,6 +43,7 @@ __all__ = [
     "FakeTensor",
     "FakeTensorMode",
     "autocast_excluded",
+    "autocast_for_all",
     "called_by_engine",
     "checkpoint_hooks",
     "checkpointing",
@@ -130,6 +131,11 @@ def storage_device(storage: Any) -> torch.device:
 def autocast_excluded() -> torch._C._ExcludeDispatchKeyGuard:
     """A context in which the autocast kernels of CUDA are skipped."""
     return torch._C._ExcludeDispatchKeyGuard(DispatchKeySet(DispatchKey.AutocastCUDA))
+
+
+def autocast_for_all() -> Any:
+    """A context in which those kernels are also asked for tensors without that key, such as DTensors."""
+    return torch._C._IncludeDispatchKeyGuard(DispatchKey.AutocastCUDA)
 
 
 def modes_off() -> AbstractContextManager[Any]:

@@ -19,7 +19,14 @@ from peaksight.virtual_gpu.kernels.recurrent import recurrent_rules
 from peaksight.virtual_gpu.kernels.recurrent_cells import cell_rules
 from peaksight.virtual_gpu.kernels.sdpa import attention, attention_math
 from peaksight.virtual_gpu.kernels.sdpa_choice import priority
-from peaksight.virtual_gpu.kernels.torch_private import composite, sdp_priority, set_sdp_priority
+from peaksight.virtual_gpu.kernels.torch_private import (
+    below_autograd,
+    composite,
+    is_composite,
+    sdp_priority,
+    set_sdp_priority,
+)
+from peaksight.virtual_gpu.tensors.devices import is_virtual_cuda
 from peaksight.virtual_gpu.tensors.values import assume
 
 aten = torch.ops.aten
@@ -56,10 +63,26 @@ def install(
     # Where CUDA has a kernel autograd has one too, and the operator is not taken apart; the mode answers for it.
     patches.set_kernels("CUDA", {"_fused_rms_norm": fused_rms_norm, **dict.fromkeys(ACTIVATION_BACKWARDS, _like_input)})
     above = rules | product_rules()  # these are one operator below autograd
-    patches.set_kernels("AutogradCUDA", {op.name().removeprefix("aten::"): kernel for op, kernel in above.items()})
+    patches.set_kernels("AutogradCUDA", _by_name(above))
+    apart = {op: kernel for op, kernel in rules.items() if is_composite(op)}
+    fused = {aten._fused_rms_norm.default: lambda *args: _FusedRmsNorm.apply(*args)}
+    patches.set_kernels("AutogradMeta", _by_name({op: _of_dtensors(op, each) for op, each in (apart | fused).items()}))
     patches.callback(set_sdp_priority, sdp_priority())
     set_sdp_priority([int(backend) for backend in priority(device)])
     flex_attention.install(patches, note)
+
+
+def _by_name(kernels: dict[Any, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
+    return {op.name().removeprefix("aten::"): kernel for op, kernel in kernels.items()}
+
+
+def _of_dtensors(op: Any, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """`kernel` where an argument is a DTensor on the card, which has the dispatch keys of meta tensors."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return (kernel if any(map(is_virtual_cuda, args)) else composite(op))(*args, **kwargs)
+
+    return call
 
 
 def _dropout(input: torch.Tensor, p: float, train: bool) -> torch.Tensor:
@@ -91,6 +114,28 @@ def fused_rms_norm(
     rows = (*input.shape[:num_rows_dims], *(1 for _ in normalized_shape))
     dtype = torch.float64 if input.dtype == torch.float64 else torch.float32
     return torch.empty_like(input, memory_format=torch.contiguous_format), input.new_empty(rows, dtype=dtype)
+
+
+class _FusedRmsNorm(torch.autograd.Function):
+    """What autograd makes of the kernel, for DTensors."""
+
+    @staticmethod
+    def forward(ctx: Any, input: Any, normalized_shape: list[int], weight: Any, eps: float | None) -> Any:
+        with below_autograd():
+            output, rstd = aten._fused_rms_norm.default(input, normalized_shape, weight, eps)
+        ctx.save_for_backward(input, weight, rstd)
+        ctx.mark_non_differentiable(rstd)
+        ctx.normalized_shape = normalized_shape
+        return output, rstd
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any, _: Any) -> Any:
+        input, weight, rstd = ctx.saved_tensors
+        wanted = [ctx.needs_input_grad[0], ctx.needs_input_grad[2]]
+        of_input, of_weight = aten._fused_rms_norm_backward.default(
+            gradient, input, ctx.normalized_shape, rstd, weight, wanted
+        )
+        return of_input, None, of_weight, None
 
 
 def _isfinite(input: torch.Tensor) -> torch.Tensor:

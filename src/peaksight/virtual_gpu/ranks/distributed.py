@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import cache
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from peaksight.virtual_gpu.memory.devices import Devices
 from peaksight.virtual_gpu.ranks import consolidated, ddp, refused, sharding
 from peaksight.virtual_gpu.ranks.communicators import Communicators
 from peaksight.virtual_gpu.ranks.world import World
+from peaksight.virtual_gpu.torch_private import autocast_for_all
 from peaksight.virtual_gpu.torch_private import world as groups
 
 Context = Callable[[], AbstractContextManager[None]]
@@ -68,6 +70,7 @@ def _make_groups(patches: Patches, world: World, note: Note, called: Called) -> 
     from peaksight.virtual_gpu.ranks import process_group
 
     communicators = Communicators(note, called)
+    cast_dtensors = cache(lambda: patches.enter_context(autocast_for_all()))
     patches.set(process_group, "called", communicators.called)
     if not hasattr(dist.Backend, _BACKEND.upper()):
         dist.Backend.register_backend(_BACKEND, _new_group, devices=["cpu", "cuda"])
@@ -76,6 +79,7 @@ def _make_groups(patches: Patches, world: World, note: Note, called: Called) -> 
         if not ranks:
             world.met(rank, size)
             if size > 1:
+                cast_dtensors()
                 note("same-ranks", str(world.size))
         group, store = real(size, rank, ranks, dist.Backend(_BACKEND), *args, **kwargs | {"device_id": None})
         if isinstance(group, process_group.SameRanks):

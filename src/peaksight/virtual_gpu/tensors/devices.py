@@ -68,5 +68,5 @@ def for_python(device: Any) -> Any:
 
 
 def is_virtual_cuda(value: Any) -> bool:
-    """Whether `value` is a tensor on the virtual GPU."""
-    return isinstance(value, torch.Tensor) and value.device.type == "cuda"
+    """Whether `value` is a tensor on the virtual GPU; a DTensor says `meta:k` where no mode is on that translates."""
+    return isinstance(value, torch.Tensor) and for_python(value.device).type == "cuda"

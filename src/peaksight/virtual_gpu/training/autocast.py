@@ -140,6 +140,9 @@ def _widest_dtype(args: tuple[Any, ...]) -> torch.dtype:
 
 def _banned(op: Any) -> Callable[..., Any]:
     def kernel(*args: Any, **kwargs: Any) -> Any:
+        if not any(map(_is_eligible, args)):
+            with autocast_excluded():
+                return op(*args, **kwargs)
         raise RuntimeError(
             f"{op._schema.name} is unsafe under autocast: use the form that takes logits "
             "(binary_cross_entropy_with_logits), or leave autocast around it."
