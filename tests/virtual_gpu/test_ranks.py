@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
 import torch.multiprocessing
 from torch import nn
 from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
@@ -150,6 +151,20 @@ def test_a_checkpoint_that_another_rank_saved(tmp_path):
 
     assert (loaded["epoch"], loaded["model"]["0.weight"].shape) == (3, (4096, 64))
     assert loaded["model"]["0.weight"].device == torch.device("cuda", RANK)
+
+
+def test_a_sharded_checkpoint(rank, tmp_path):
+    """Each rank saves its shards, as if it were the only one, and loads them."""
+    model = mlp()
+    fully_shard(model)
+    with Scratch() as files:
+        dcp.save({"model": model.state_dict()}, checkpoint_id=tmp_path / "step-1")
+        loaded = {"model": model.state_dict()}
+        dcp.load(loaded, checkpoint_id=tmp_path / "step-1")
+        written = [write.path.rpartition("/")[2] for write in files.writes()]
+
+    assert loaded["model"]["0.weight"].to_local().shape == (4096 // SIZE, 64)
+    assert sorted(written) == [".metadata", "__0_0.distcp"]
 
 
 def test_groups_of_some(rank):

@@ -13,7 +13,7 @@ import torch.multiprocessing
 
 from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.memory.devices import Devices
-from peaksight.virtual_gpu.ranks import consolidated, ddp, refused, sharding
+from peaksight.virtual_gpu.ranks import checkpoints, consolidated, ddp, refused, sharding
 from peaksight.virtual_gpu.ranks.communicators import Communicators
 from peaksight.virtual_gpu.ranks.world import World
 from peaksight.virtual_gpu.torch_private import autocast_for_all
@@ -44,6 +44,7 @@ def install(patches: Patches, devices: Devices, world: World, note: Note, called
         _name_launchers(patches)
         sharding.install(patches, unrecorded)
         consolidated.install(patches)
+        checkpoints.install(patches)
         refused.install(patches, world)
         ddp.install(patches, devices, note)
         patches.callback(_leave_groups)
@@ -53,8 +54,10 @@ def install(patches: Patches, devices: Devices, world: World, note: Note, called
 def exchange_messages(patches: Patches, sent: dict[tuple[str, int], bytes], unrecorded: Context) -> None:
     """Let this rank receive what is in `sent`, and keep there what it sends, until `patches` is left."""
     if dist.is_available():
+        from peaksight.virtual_gpu.ranks import pipelining
         from peaksight.virtual_gpu.ranks.messages import Messages
 
+        pipelining.install(patches, sent)
         Messages(sent, unrecorded).install(patches)
 
 
