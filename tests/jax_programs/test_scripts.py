@@ -5,7 +5,9 @@ import pytest
 
 from helpers_jax import report_of
 
-pytest.importorskip("jax")
+jax = pytest.importorskip("jax")
+
+import peaksight.jax  # noqa: E402
 
 MIB = 1 << 20
 
@@ -139,3 +141,91 @@ def test_equinox_arguments_have_their_paths(tmp_path):
     assert "back (1024, 512) (10,)" in printed
     assert "model.layers[0].weight" in donated["evidence"][1]
     assert "donate_argnums for `model`, `state`;" in donated["fixes"][0]["text"]
+
+
+def test_an_update_apart_from_the_gradients_is_the_optimizers_step(tmp_path):
+    """What the first function returns are gradients, and the second is no evaluation."""
+    _, report = report_of(
+        tmp_path,
+        "grads_of = jax.jit(jax.value_and_grad(lambda params, x: jnp.mean((x @ params['w']) ** 2)))",
+        "update = jax.jit(lambda params, given: jax.tree.map(lambda a, b: a - b, params, given))",
+        "evaluate = jax.jit(lambda params, x: jnp.mean((x @ params['w']) ** 2))",
+        "params, x = {'w': jnp.ones((1024, 1024))}, np.ones((64, 1024), np.float32)",
+        "for _ in range(2):",
+        "    loss, found = grads_of(params, x)",
+        "    params = update(params, found)",
+        "evaluate(params, x)",
+    )
+    gradients = [row["bytes"] for row in report["live_at_peak"] if row["category"] == "gradient"]
+
+    assert ["forward", "optimizer", "evaluation"] == [each["phase"] for each in report["programs"]]
+    assert sum(gradients) >= 4 * MIB
+
+
+NNX = (
+    "from flax import nnx",
+    "class Net(nnx.Module):",
+    "    def __init__(self, rngs):",
+    "        self.blocks = nnx.List([nnx.Linear(512, 512, rngs=rngs) for _ in range(2)])",
+    "    def __call__(self, x):",
+    "        for block in self.blocks:",
+    "            x = jnp.sin(block(x))",
+    "        return x",
+    "def train(model, x):",
+    "    loss, grads = nnx.value_and_grad(lambda model: jnp.mean(model(x) ** 2))(model)",
+    "    nnx.update(model, jax.tree.map(lambda a, b: a - b, nnx.state(model), grads))",
+    "    return loss",
+)
+
+
+def test_what_modules_of_nnx_compute_is_in_their_path(tmp_path):
+    """As the modules of Linen have it by themselves."""
+    pytest.importorskip("flax")
+    _, report = report_of(
+        tmp_path, *NNX, "nnx.jit(train, donate_argnums=0)(Net(nnx.Rngs(0)), np.ones((4096, 512), np.float32))"
+    )
+    computed = {row["module"] for row in report["live_at_peak"] if row["category"] == "activation"}
+
+    assert "Net.blocks[0]" in computed and "Net" in computed
+
+
+def test_what_modules_of_equinox_compute_is_in_their_path(tmp_path):
+    """In place of the kind of layer alone."""
+    pytest.importorskip("equinox")
+    _, report = report_of(
+        tmp_path,
+        "import equinox as eqx",
+        "class Net(eqx.Module):",
+        "    layers: list",
+        "    def __call__(self, x):",
+        "        return self.layers[1](jnp.sin(self.layers[0](x)))",
+        "net = Net([eqx.nn.Linear(512, 512, key=jax.random.key(n)) for n in range(2)])",
+        "step = eqx.filter_jit(eqx.filter_grad(lambda net, x: jnp.sum(jnp.sin(jax.vmap(net)(x)))))",
+        "step(net, np.ones((4096, 512), np.float32))",
+    )
+    computed = {row["module"] for row in report["live_at_peak"] if row["category"] in ("activation", "temporary")}
+
+    assert {"Net.layers[0]", "Net.layers[1]"} & computed, computed
+
+
+def test_predict_takes_what_nnx_and_equinox_jit():
+    """With the paths of their state, though flax was imported before."""
+    nnx, eqx = pytest.importorskip("flax.nnx"), pytest.importorskip("equinox")
+    optax = pytest.importorskip("optax")
+    x = jax.numpy.ones((64, 512))
+
+    @nnx.jit
+    def step(model, optimizer, x):
+        loss, grads = nnx.value_and_grad(lambda model: jax.numpy.mean(model(x) ** 2))(model)
+        optimizer.update(model, grads)
+        return loss
+
+    model = nnx.Linear(512, 512, rngs=nnx.Rngs(0))
+    of_nnx = peaksight.jax.predict(step, model, nnx.Optimizer(model, optax.adam(1e-3), wrt=nnx.Param), x)
+    layer = eqx.nn.Linear(512, 512, key=jax.random.key(0))
+    gradient = eqx.filter_jit(eqx.filter_grad(lambda layer, x: jax.numpy.sum(jax.vmap(layer)(x) ** 2)))
+    of_equinox = peaksight.jax.predict(gradient, layer, x)
+
+    assert {"model.kernel", "optimizer.opt_state[0].mu.kernel"} <= {row.module for row in of_nnx.live_at_peak}
+    assert not [row.module for row in of_nnx.live_at_peak if row.category == "other" and row.bytes >= MIB]
+    assert "layer.weight" in {row.module for row in of_equinox.live_at_peak}

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
 from typing import Any
@@ -15,6 +15,7 @@ from peaksight.gpus import Card
 from peaksight.jax.compiling import Call, NoCompiler, compile_for
 from peaksight.jax.dump import Buffer, CompiledProgram
 from peaksight.jax.entries import Entry, What
+from peaksight.jax.gradients import returned_gradients
 from peaksight.jax.ledger import Ledger
 from peaksight.jax.liveness import liveness
 from peaksight.jax.path_names import bare_path
@@ -85,6 +86,8 @@ def execute(planned: Planned, arguments: Sequence[Entry | None], ledger: Ledger)
         source = arguments[aliases[place]] if place in aliases else None
         path = bare_path(names[place]).removeprefix("result") if place < len(names) else ""
         what = _output(planned, aval, path, given)
+        if planned.trains and place in returned_gradients(call.closed):
+            what = replace(what, role=Role.GRADIENT)
         if source is not None and source.chunk is not None:
             outputs[place] = source
             ledger.becomes(source, what)

@@ -1,15 +1,20 @@
 """Gradients in a program: which there are, which nothing uses, and which flow through what is frozen."""
 
 from dataclasses import dataclass
+from functools import cache
+
+from jax.extend.core import ClosedJaxpr
 
 from peaksight.jax.casts import dtype_of
 from peaksight.jax.fusion import MOVES
-from peaksight.jax.inlining import BARRIER
+from peaksight.jax.inlining import BARRIER, graph_of
 from peaksight.jax.jaxpr_graph import Graph, Node, Value
 from peaksight.jax.readers import Readers, reached, readers_of, replace_reads
 
 # Below it a value is a scalar, a scale or a bias: nobody's memory.
 SMALL_BYTES = 4096
+# What makes of a gradient an average, or one of another type.
+_SCALINGS = frozenset({"psum", "psum_invariant", "mul", "div", "convert_element_type"})
 
 
 def is_backward(scope: str) -> bool:
@@ -30,6 +35,20 @@ def gradients_of(graph: Graph) -> list[Value]:
             found.update((value, None) for value in node.reads if _is_gradient(value))
     found.update((value, None) for value in graph.outputs if _is_gradient(value))
     return list(found)
+
+
+@cache
+def returned_gradients(closed: ClosedJaxpr) -> frozenset[int]:
+    """The places of outputs that are gradients, averaged over cards or batches or not."""
+    graph = graph_of(closed)
+    makers = {value: node for node in graph.nodes for value in node.writes}
+
+    def source(value: Value) -> Value:
+        node = makers.get(value)
+        large = [each for each in node.reads if each.bytes > SMALL_BYTES] if node and node.name in _SCALINGS else []
+        return source(large[0]) if len(large) == 1 else value
+
+    return frozenset(place for place, value in enumerate(graph.outputs) if _is_gradient(source(value)))
 
 
 def vain_gradients(graph: Graph) -> list[Value]:

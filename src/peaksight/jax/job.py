@@ -23,7 +23,7 @@ from peaksight.jax.ledger import Ledger
 from peaksight.jax.notes import Notes
 from peaksight.jax.pool import pool_on
 from peaksight.jax.tracing import paths_of
-from peaksight.records import Phase, StepPeak
+from peaksight.records import Phase, Role, StepPeak
 from peaksight.records.jax_program import JobFact, ProgramCall
 
 # After so many steps that peak alike the rest of the training says nothing new.
@@ -128,7 +128,7 @@ class Job:
         """Run the program of `call` on the card."""
         program = self._program(call)
         is_step = program.planned.trains
-        self._enter(program, is_step=is_step)
+        self._enter(program, _phase(is_step, entries, self.ledger.step), is_step=is_step)
         before = self.ledger.peak_bytes
         self.ledger.start_call()
         outputs = execute(program.planned, entries, self.ledger)
@@ -159,11 +159,11 @@ class Job:
             self._steps.clear()
         return self._called[key]
 
-    def _enter(self, program: _Called, *, is_step: bool) -> None:
+    def _enter(self, program: _Called, phase: Phase, *, is_step: bool) -> None:
         """Set phase and step for what the call takes."""
         if is_step:
             self.ledger.step += 1
-        self.ledger.phase = Phase.FORWARD if is_step else (Phase.EVALUATION if self.ledger.step else Phase.INIT)
+        self.ledger.phase = phase
         if not program.count:
             program.phase, program.step = self.ledger.phase, self.ledger.step
 
@@ -176,6 +176,15 @@ class Job:
             raise StopSimulation("steps")
         if self._steps[id(program)] >= STEADY_STEPS:
             raise StopSimulation("steady")
+
+
+def _phase(is_step: bool, entries: Sequence[Entry | None], step: int) -> Phase:
+    """That of a call: a function of its own that takes in gradients is the optimizer's step."""
+    if is_step:
+        return Phase.FORWARD
+    if any(entry is not None and entry.birth.role is Role.GRADIENT for entry in entries):
+        return Phase.OPTIMIZER
+    return Phase.EVALUATION if step else Phase.INIT
 
 
 def _over_cards(sharding: Any) -> str:

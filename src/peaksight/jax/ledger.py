@@ -113,7 +113,7 @@ class Ledger:
         for buffer in sorted(program.buffers, key=lambda each: each.born):
             self.tick += 1
             what = what_of(buffer, arguments)
-            phase, grad = phase_of(buffer.op_name, trains=trains)
+            phase, grad = phase_of(buffer.op_name) if trains else (self.phase, False)
             self._allocations.append(self._birth(buffer.bytes, buffer.bytes, what, phase, grad))
 
     def start_call(self) -> None:

@@ -32,6 +32,35 @@ def name_nnx_states(patches: Patches) -> None:
     change_modules(patches, {"flax.nnx.transforms.compilation": change})
 
 
+def named_by_path(closed: Any, arguments: Any, results: Any) -> Any:
+    """`closed` with paths in place of the numbers of states, where flax told JAX of no keys before it was imported.
+
+    `arguments` and `results` are the trees that its inputs and outputs are the leaves of.
+    """
+    info = closed.jaxpr.debug_info
+    known = (tuple(info.arg_names or ()), tuple(info.result_paths or ()))
+    named = (_with_paths(known[0], arguments), _with_paths(known[1], results))
+    if named == known:
+        return closed
+    info = info._replace(arg_names=named[0], result_paths=named[1])
+    return closed.replace(jaxpr=closed.jaxpr.replace(debug_info=info))
+
+
+def _with_paths(known: tuple[str, ...], structure: Any) -> tuple[str, ...]:
+    names, tree = list(known), jax.tree.unflatten(structure, range(structure.num_leaves))
+    for state in filter(_is_state, jax.tree.leaves(tree, is_leaf=_is_state)):
+        for place, (path, value) in enumerate(state):
+            for number in jax.tree.leaves(value):
+                before, numbered, after = names[number].rpartition(f"[{place}]")
+                if numbered and joined(path) not in names[number]:
+                    names[number] = f"{before}.{joined(path)}{after}"
+    return tuple(names)
+
+
+def _is_state(node: Any) -> bool:
+    return type(node).__name__ == "FlatState"
+
+
 class _WithPaths:
     """A `SplitContext` of flax that always gives paths."""
 
@@ -43,10 +72,10 @@ class _WithPaths:
 
 
 def _with_keys(values: Sequence[Any], paths: Sequence[tuple[Any, ...]]) -> tuple[list[Any], Any]:
-    keys = (jax.tree_util.GetAttrKey(_joined(path)) for path in paths)
+    keys = (jax.tree_util.GetAttrKey(joined(path)) for path in paths)
     return list(zip(keys, values, strict=True)), paths
 
 
-def _joined(path: tuple[Any, ...]) -> str:
+def joined(path: tuple[Any, ...]) -> str:
     """`blocks[0].kernel`."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")

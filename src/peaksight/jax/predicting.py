@@ -11,13 +11,18 @@ import jax
 from peaksight.errors import UnsupportedError
 from peaksight.gpus import Room
 from peaksight.jax.compiling import Call
+from peaksight.jax.equinox_names import name_equinox_arguments
 from peaksight.jax.execution import Planned, arguments_of, execute, plan
 from peaksight.jax.facts import program_of
 from peaksight.jax.ledger import Ledger
+from peaksight.jax.module_scopes import scope_modules
+from peaksight.jax.nnx_names import name_nnx_states
 from peaksight.jax.notes import Notes
 from peaksight.jax.pool import pool_on
+from peaksight.jax.private import traced_of
 from peaksight.jax.source_lines import defined_at
 from peaksight.jax.tracing import call_of, paths_of
+from peaksight.overlays.patches import Patches
 from peaksight.records import Capture, Versions
 from peaksight.records.jax_program import JaxProgram, PoolFact
 
@@ -57,9 +62,9 @@ def capture_of_call(
 
 def traced_call(fn: Any, args: Sequence[Any], jit_options: dict[str, Any]) -> Call:
     """`fn` traced with `args`; UnsupportedError with the tracer's own first line where that fails."""
-    jitted = fn if hasattr(fn, "trace") else jax.jit(fn, **jit_options)
+    jitted = fn if hasattr(fn, "lower") else jax.jit(fn, **jit_options)
     try:
-        return call_of(jitted.trace(*args), args)
+        return call_of(_traced(jitted, args), args)
     except Exception as error:
         name = getattr(fn, "__name__", type(fn).__name__)
         line = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
@@ -68,6 +73,15 @@ def traced_call(fn: Any, args: Sequence[Any], jit_options: dict[str, Any]) -> Ca
             "arrays in static_argnums.",
             slug="jax-trace",
         ) from error
+
+
+def _traced(jitted: Any, args: Sequence[Any]) -> Any:
+    """The `jax.stages.Traced` within what `jax.jit`, `nnx.jit` or `eqx.filter_jit` made, with its paths."""
+    with Patches() as patches:
+        name_nnx_states(patches)
+        name_equinox_arguments(patches)
+        scope_modules(patches)
+        return traced_of(jitted, args)
 
 
 def devices_of(call: Call) -> int:

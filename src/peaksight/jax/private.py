@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax import stages
 from jax._src import compiler, core, pjit
 from jax._src.interpreters import mlir
 from jax._src.lax import lax
@@ -104,6 +105,25 @@ def num_devices_of(lowered: Any) -> int:
 def pjit_parameters(traced: Any) -> dict[str, Any]:
     """Those of the `pjit` equation that calling a `jax.stages.Traced` would make."""
     return traced._params
+
+
+class _Lowering(Exception):
+    """The `jax.stages.Traced` that is about to be lowered."""
+
+
+def traced_of(jitted: Any, args: Sequence[Any]) -> Any:
+    """What `jitted.lower(*args)` traces, whichever library wraps that of JAX."""
+
+    def stop(traced: Any, **_: Any) -> None:
+        raise _Lowering(traced)
+
+    with Patches() as patches:
+        patches.set(stages.Traced, "lower", stop)
+        try:
+            jitted.lower(*args)
+        except _Lowering as found:
+            return found.args[0]
+    raise TypeError(f"{type(jitted).__name__} is not made by jax.jit")
 
 
 def call_traced(traced: Any, leaves: Sequence[Any]) -> Any:

@@ -10,6 +10,7 @@ _OPTIMIZER = re.compile(
     r"(\b|_)(opt|opt_state|optimizer|optim|tx_state|mu|nu|trace|momentum|velocity|sum_of_squares)(\b|_)"
 )
 _BUFFER = re.compile(r"\b(batch_stats|BatchStat|cache|stats|ema|ema_params)\b")
+_GRADIENT = re.compile(r"\b(grads?|gradients?)\b")
 _PARAMETER = re.compile(r"\b(params?|model|weights?|variables)\b")
 _WRAPPED = re.compile(r"^(?:jit|pjit|transpose|jvp|vmap|remat|checkpoint|shmap_body|shard_map)\((.*)\)$")
 # Steps of a path that say how the program is built, and not where in the model it is.
@@ -33,6 +34,8 @@ def roles_of(paths: Sequence[str], is_state: Iterable[bool], floating: Iterable[
 def _role(path: str, is_state: bool, is_floating: bool) -> Role:
     if _OPTIMIZER.search(path):
         return Role.OPTIMIZER_STATE
+    if _GRADIENT.search(path) and is_floating:
+        return Role.GRADIENT
     if _BUFFER.search(path):
         return Role.BUFFER
     if _PARAMETER.search(path) and is_floating:
@@ -49,6 +52,8 @@ def place_of(op_name: str) -> tuple[str, str]:
     """
     *scopes, op = op_name.split("/") if op_name else [""]
     names = [name for scope in scopes[1:] if (name := _bare(scope)) and name not in _STRUCTURE]
+    # The layers of Equinox name their kind within the path of the module that they are.
+    names = [name for name in names if not name.startswith("eqx.nn.")] or names
     # What is computed again begins with the model once more.
     start = len(names) - 1 - names[::-1].index(names[0]) if names else 0
     return ".".join(names[start:]), op
@@ -63,14 +68,11 @@ def _bare(scope: str) -> str:
     return scope if "->" not in scope and not scope.startswith("branch_") else ""
 
 
-def phase_of(op_name: str, *, trains: bool) -> tuple[Phase, bool]:
-    """The phase in which a buffer is made, and whether it is kept for a backward pass.
+def phase_of(op_name: str) -> tuple[Phase, bool]:
+    """The phase in which a step makes a buffer, and whether it is kept for a backward pass.
 
-    `trains` tells that the program differentiates at all: what it does outside of that is the optimizer's step, and
-    without it everything is evaluation.
+    What a program that differentiates does outside of that is the optimizer's step.
     """
-    if not trains:
-        return Phase.EVALUATION, False
     if "rematted_computation" in op_name:
         return Phase.BACKWARD, True
     if "transpose(" in op_name:

@@ -20,6 +20,7 @@ from peaksight.jax.execution import Planned
 from peaksight.jax.interception import VirtualTrace
 from peaksight.jax.job import Job
 from peaksight.jax.masks import Masks
+from peaksight.jax.module_scopes import scope_modules
 from peaksight.jax.nnx_names import name_nnx_states
 from peaksight.jax.predicting import program_at_peak, tier_of
 from peaksight.jax.private import at_top_level, watch_full_like
@@ -85,6 +86,7 @@ class Session:
         self._trace.pmapped.watch(self._patches)
         name_nnx_states(self._patches)
         name_equinox_arguments(self._patches)
+        scope_modules(self._patches)
         compile_for_the_card(self._patches, lambda traced: self._job.plan_of(call_of(traced, ())))
         without_checkpoint_files(self._patches, self._job.notes, self._trace.restored)
         return self

@@ -8,17 +8,18 @@ from jax.extend.core import ClosedJaxpr
 
 from peaksight.jax.compiling import Call
 from peaksight.jax.liveness import argument_paths
+from peaksight.jax.nnx_names import named_by_path
 from peaksight.jax.private import pjit_parameters
 
 
 def call_of(traced: Any, args: Sequence[Any]) -> Call:
     """The call that `jax.jit(f).trace(*args)` stands for."""
     parameters = pjit_parameters(traced)
-    closed = parameters["jaxpr"]
+    closed = named_by_path(parameters["jaxpr"], traced.in_tree, traced.out_tree)
     given = [getattr(leaf, "sharding", None) for leaf in jax.tree.leaves(args)]
     if len(given) != len(closed.in_avals):
         given = [None] * len(closed.in_avals)
-    return call_with(parameters, given)
+    return call_with({**parameters, "jaxpr": closed}, given)
 
 
 def call_with(parameters: dict[str, Any], given: Sequence[Any]) -> Call:
