@@ -141,7 +141,7 @@ def test_a_scatter_into_zeros_that_are_added_is_one_into_the_summand():
 
 def test_a_shard_map_has_a_part_on_each_device():
     """Of what is split over the mesh; what is not split is whole on each."""
-    mesh = jax.sharding.AbstractMesh((4,), ("data",))
+    mesh = jax.sharding.AbstractMesh((4,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
     spec = jax.sharding.PartitionSpec
     rows = jax.ShapeDtypeStruct((4 * N, N), jnp.float32)
     fn = jax.shard_map(lambda x, w: x @ w, mesh=mesh, in_specs=(spec("data"), spec()), out_specs=spec("data"))

@@ -15,6 +15,9 @@ MEASURED = {row["config"]: row["memory_analysis"] for row in map(json.loads, (TR
 # Unrolled programs are scheduled otherwise than their equations stand.
 UNROLLED = 0.14
 TOLERANCE = 0.05
+# XLA keeps a second stack of what the jaxpr has once, the exponents of the attention. That under jax 0.10 this comes
+# out even is due to one that the tanh of jax 0.11 does without.
+WITHOUT_REMAT = 0.075
 
 
 @pytest.mark.parametrize("config", MEASURED)
@@ -25,7 +28,7 @@ def test_the_peak_is_near_that_of_the_compile(pi0_like, config):
     seen = liveness(traced.jaxpr, donated=[info.donated for info in jax.tree.leaves(traced.args_info)])
     measured = MEASURED[config]
     total_bytes = measured["argument"] + measured["output"] - measured["alias"] + measured["temp"]
-    tolerance = UNROLLED if "unroll" in config else TOLERANCE
+    tolerance = {"dex_noremat": WITHOUT_REMAT}.get(config, UNROLLED if "unroll" in config else TOLERANCE)
 
     assert measured["argument"] == pytest.approx(seen.argument_bytes, rel=0.001)
     assert measured["output"] == pytest.approx(seen.output_bytes, rel=0.001)

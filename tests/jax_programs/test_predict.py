@@ -326,3 +326,24 @@ def test_a_fraction_that_is_none(monkeypatch):
 def test_a_module_is_named_once(op_name, expected):
     """Also where it is computed again, whose path begins with the model once more."""
     assert place_of(op_name) == (expected, op_name.rpartition("/")[2])
+
+
+def test_a_fix_is_compiled_where_that_is_cheap():
+    """What donation saves is the difference of two plans of XLA, the second of which is that of the donated call."""
+    kept, donated = predict(), predict(donate_argnums=0)
+    finding = next(each for each in kept.findings if each.rule == "jax-state-not-donated")
+
+    assert "compiled again by XLA" in finding.fixes[0].text
+    difference = kept.peak.requested_bytes - donated.peak.requested_bytes
+    assert pytest.approx(difference, rel=0.01) == finding.fixes[0].saves_bytes
+
+
+def test_what_timing_convolutions_takes_is_said():
+    """Their buffers with guards and a workspace of 4 GiB, as no part of what the training needs."""
+    image, kernel = shape(8, 3, 64, 64), shape(16, 3, 3, 3)
+    report = peaksight.jax.predict(lambda x, w: jax.lax.conv(x, w, (1, 1), "SAME"), image, kernel)
+    (said,) = [each for each in report.not_simulated if each.slug == "jax-convolutions"]
+
+    assert said.at_most_bytes == 0
+    assert "4.06 GiB" in said.what or "4.07 GiB" in said.what
+    assert "jax-convolutions" not in {each.slug for each in predict().not_simulated}

@@ -33,8 +33,15 @@ class JaxRule:
 
 
 def saved(program: JaxProgram, what_if: WhatIf) -> int:
-    """By how many bytes the peak falls."""
-    return program.peak_bytes - what_if.peak_bytes
+    """By how many bytes the peak falls: as XLA plans both where it did, else as liveness says."""
+    before, after, _ = _peaks(program, what_if)
+    return before - after
+
+
+def _peaks(program: JaxProgram, what_if: WhatIf) -> tuple[int, int, str]:
+    if program.compiled_bytes is not None and what_if.compiled_bytes is not None:
+        return program.compiled_bytes, what_if.compiled_bytes, "compiled again by XLA"
+    return program.peak_bytes, what_if.peak_bytes, "simulated again by liveness"
 
 
 def is_notable(program: JaxProgram, num_bytes: int) -> bool:
@@ -49,9 +56,9 @@ def listed(paths: Sequence[str], num_paths: int = NUM_PATHS) -> str:
 
 
 def simulated(program: JaxProgram, what_if: WhatIf) -> str:
-    """The sentence that says what was simulated."""
-    before, after = format_bytes(program.peak_bytes), format_bytes(what_if.peak_bytes)
-    return f"simulated again with this change, the peak is {after} instead of {before}"
+    """The sentence that says what was simulated, and by which tier."""
+    before, after, how = _peaks(program, what_if)
+    return f"{how} with this change, its peak is {format_bytes(after)} instead of {format_bytes(before)}"
 
 
 def share(program: JaxProgram, num_bytes: int) -> str:

@@ -80,7 +80,7 @@ class OnTheCard(stages.Compiled):  # type: ignore[misc]  # no type where JAX is 
             output_size_in_bytes=plan.output_bytes,
             alias_size_in_bytes=plan.aliased_bytes,
             temp_size_in_bytes=plan.temporary_bytes,
-            peak_memory_in_bytes=plan.argument_bytes + plan.output_bytes - plan.aliased_bytes + plan.temporary_bytes,
+            peak_memory_in_bytes=plan.total_bytes,
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

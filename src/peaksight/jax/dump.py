@@ -58,6 +58,11 @@ class CompiledProgram:
     aliases: tuple[tuple[int, int], ...] = ()
     output_shardings: tuple[Any, ...] = ()
 
+    @property
+    def total_bytes(self) -> int:
+        """What a call needs: arguments, outputs of their own, and temporaries."""
+        return self.argument_bytes + self.output_bytes - self.aliased_bytes + self.temporary_bytes
+
 
 @dataclass(frozen=True, slots=True)
 class _Value:

@@ -10,6 +10,7 @@ import jax
 
 from peaksight.errors import UnsupportedError
 from peaksight.gpus import Room
+from peaksight.jax.compiled_fixes import with_compiled
 from peaksight.jax.compiling import Call
 from peaksight.jax.equinox_names import name_equinox_arguments
 from peaksight.jax.execution import Planned, arguments_of, execute, plan
@@ -41,7 +42,8 @@ def capture_of_call(
     """
     started = time.perf_counter()
     call, notes = traced_call(fn, args, jit_options), Notes()
-    planned = plan(call, room.card, paths_of(call.closed), num_devices or devices_of(call))
+    num_devices = num_devices or devices_of(call)
+    planned = plan(call, room.card, paths_of(call.closed), num_devices)
     ledger = Ledger(pool_on(room))
     ledger.step = 1
     entries = [ledger.allocate(size, what) for size, what in arguments_of(planned)]
@@ -56,7 +58,7 @@ def capture_of_call(
         not_simulated=notes.approximations(ledger.peak_bytes),
         finished="script",
         script_exit=0,
-        programs=(program_at_peak(planned, room),),
+        programs=(with_compiled(program_at_peak(planned, room), planned, room.card, num_devices),),
     )
 
 

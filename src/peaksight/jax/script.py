@@ -1,7 +1,7 @@
 """A script under JAX on the virtual card, from its first line to the capture."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from types import TracebackType
@@ -14,6 +14,7 @@ from peaksight.jax.ahead_of_time import compile_for_the_card
 from peaksight.jax.arrays import fetched
 from peaksight.jax.changes import Changes
 from peaksight.jax.checkpoints import without_checkpoint_files
+from peaksight.jax.compiled_fixes import with_compiled
 from peaksight.jax.devices import answer_as
 from peaksight.jax.equinox_names import name_equinox_arguments
 from peaksight.jax.execution import Planned
@@ -27,7 +28,7 @@ from peaksight.jax.private import at_top_level, watch_full_like
 from peaksight.jax.tracing import call_of
 from peaksight.overlays.patches import Patches
 from peaksight.records import Approximation, Capture, ScratchWrite, StepPeak, Versions
-from peaksight.records.jax_program import JobFact, MaskFact
+from peaksight.records.jax_program import JaxProgram, JobFact, MaskFact
 
 # The program that made the peak; that one and those that differentiate; or none, where nobody asks for causes.
 FactsOf = Literal["peak", "steps", "nothing"]
@@ -57,6 +58,7 @@ class Session:
         self._started = time.perf_counter()
         self._room = room
         self._max_steps = max_steps
+        self._num_devices = num_devices
         self._job = Job(
             room,
             num_devices,
@@ -126,13 +128,18 @@ class Session:
             not_simulated=job.notes.approximations(job.ledger.peak_bytes) + notes,
             finished="untrained" if untrained else finished,
             script_exit=exit_code,
-            programs=tuple(
-                replace(program_at_peak(each, self._room), masks=masks) for each in _programs(job, facts_of)
-            ),
+            programs=tuple(replace(each, masks=masks) for each in self._examined(facts_of)),
             program_calls=job.program_calls(),
             without_effect=job.changes.without_effect(),
         )
         return replace(capture, writes=writes)
+
+    def _examined(self, facts_of: FactsOf) -> Iterator[JaxProgram]:
+        """What rules read; of the peak alone with what XLA plans for changes: a search compiles all that it tries."""
+        for planned in _programs(self._job, facts_of):
+            program = program_at_peak(planned, self._room)
+            is_asked = facts_of == "peak"
+            yield with_compiled(program, planned, self._room.card, self._num_devices) if is_asked else program
 
 
 def _programs(job: Job, facts_of: FactsOf) -> list[Planned]:

@@ -122,7 +122,8 @@ class Change(StrEnum):
 class WhatIf:
     """The peak of the program with a change. `about` names the arguments or scopes that it is about, `at` the line.
 
-    `bytes` is the size of what the change takes away or makes smaller, whatever the peak says.
+    `bytes` is the size of what the change takes away or makes smaller, whatever the peak says. `peak_bytes` is what
+    liveness says, `compiled_bytes` what XLA plans for the changed program, None where it was not compiled.
     """
 
     change: Change
@@ -130,6 +131,7 @@ class WhatIf:
     about: tuple[str, ...] = ()
     at: str = ""
     bytes: int = 0
+    compiled_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +199,7 @@ class JaxProgram:
 
     Outputs of `aliased_bytes` are in the memory of donated arguments. It is defined `at` that line of the script, and
     `trains` where it differentiates. Its arguments lie on a mesh of `mesh_size` devices, 0 without any mesh.
+    `compiled_bytes` is what XLA plans for it, None without XLA.
     """
 
     name: str
@@ -220,6 +223,7 @@ class JaxProgram:
     at: str = ""
     trains: bool = False
     mesh_size: int = 0
+    compiled_bytes: int | None = None
 
     def with_change(self, change: Change) -> tuple[WhatIf, ...]:
         """What was simulated with `change`."""

@@ -7,7 +7,7 @@ from peaksight.units import format_bytes
 
 WHY = "Why"
 _FIXES = "What would help (estimated from lifetimes, not simulated again)"
-_JAX_FIXES = "What would help (simulated again by liveness on the jaxpr; `peaksight fix` compiles it)"
+_JAX_FIXES = "What would help in this function (`peaksight fix` compiles the whole script with it)"
 EXAMINED = "Examined and not found"
 NUM_FINDINGS = 5
 NUM_FIXES = 3

@@ -67,6 +67,18 @@ CHANGES = {
 }
 
 
+def test_what_xla_plans_goes_before_what_liveness_says():
+    """Where both the function and the changed one were compiled; the text names the tier."""
+    what_if = WhatIf(change=Change.DONATE, peak_bytes=7 * GIB, about=("state.w",), bytes=2 * GIB)
+    by_liveness = look("jax-state-not-donated", what_ifs=(what_if,), compiled_bytes=9 * GIB)
+    compiled = replace(what_if, compiled_bytes=5 * GIB)
+    by_xla = look("jax-state-not-donated", what_ifs=(compiled,), compiled_bytes=9 * GIB)
+
+    assert (3 * GIB, 4 * GIB) == (by_liveness[0].bytes, by_xla[0].fixes[0].saves_bytes)
+    assert "simulated again by liveness with this change, its peak is 7.00 GiB" in by_liveness[0].fixes[0].text
+    assert "compiled again by XLA with this change, its peak is 5.00 GiB instead of 9.00" in by_xla[0].fixes[0].text
+
+
 @pytest.mark.parametrize("slug", CHANGES)
 def test_what_a_change_saves_is_a_finding_where_it_is_notable(slug):
     """Its bytes are the difference of the two peaks; 1 % of the peak is no cause."""
