@@ -228,7 +228,7 @@ def test_lines_are_the_persons(tmp_path):
     )
     process = run(script, json_file=tmp_path / "report.json")
     rows = json.loads((tmp_path / "report.json").read_text())["live_at_peak"]
-    of_layers = [row for row in rows if "Linear" in row["module"] and row["source"]]
+    of_layers = [row for row in rows if "MLP.layers[" in row["module"] and row["source"]]
 
     assert of_layers, process.stderr
     assert {row["source"] for row in of_layers} == {"script.py:7"}
