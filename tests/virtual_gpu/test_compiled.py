@@ -84,7 +84,7 @@ def test_modules_of_libraries_have_the_line_that_calls_them(virtual_gpu):
 
 @has_triton
 def test_decorated_functions_and_modules_in_place(virtual_gpu):
-    """A decorator with arguments and `module.compile()`; a mode whose trials are left out is named."""
+    """A decorator with arguments and `module.compile()`; a mode whose CUDA graphs are left out is named."""
 
     @torch.compile(mode="max-autotune", fullgraph=True)
     def double(value):
@@ -133,6 +133,22 @@ def test_trials_copy_no_more_than_the_peak_leaves(virtual_gpu):
     other.requires_grad_()
 
     assert flush_bytes + nbytes <= peak_of(virtual_gpu, lambda: add(value, other))
+
+
+@has_triton
+@pytest.mark.parametrize("chosen", [{"mode": "max-autotune"}, {"options": {"max_autotune": True}}])
+def test_products_are_tried_on_copies(virtual_gpu, chosen):
+    """Of both operands and of the result, once, beside what flushes the cache, before the backward pass begins too."""
+    multiply = torch.compile(torch.mm, **chosen)
+    left, right = (torch.randn(2048, 2048, device="cuda", requires_grad=True) for _ in range(2))
+    nbytes, flush_bytes = 4 << 22, torch.cuda.get_device_properties().L2_cache_size
+    ends = []
+
+    assert 3 * nbytes + flush_bytes == peak_of(virtual_gpu, lambda: ends.append(multiply(left, right)))
+    assert 3 * nbytes + flush_bytes == peak_of(virtual_gpu, lambda: ends[0].backward(left.detach()))
+    assert nbytes == peak_of(virtual_gpu, lambda: multiply(left, right))
+    assert "compile-mode" in slugs(virtual_gpu)
+    assert not eagerly(virtual_gpu)
 
 
 STEP = b"""

@@ -10,7 +10,7 @@ TEXTS = {
     "shapes": "shapes that depend on unknown values {times}, first at {at}: upper bounds or even shares were taken",
     "tokens": "generated tokens, first at {at}: no sequence ended before the longest that was asked for",
     "compile": "torch.compile, eager at {names}; compiled kernels fuse operators and allocate less or otherwise",
-    "compile-mode": "torch.compile's {names}: as in its default mode, without its own trials and CUDA graphs",
+    "compile-mode": "torch.compile's {names}: without CUDA graphs, and with the kernels of cuBLAS and cuDNN",
     "compiled": "graphs that torch.compile made, {times}: planned by the compiler of the installed PyTorch",
     "flex-attention": "flex_attention, called {times}: counted as the kernels that torch.compile makes of it",
     "convolution-workspace": "workspaces of cuDNN convolutions beside copies of their tensors, called {times}",

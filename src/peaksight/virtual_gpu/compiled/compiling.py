@@ -15,19 +15,14 @@ from peaksight.virtual_gpu.compiled import compiler, generated, probed_code
 from peaksight.virtual_gpu.compiled.compiler import part
 from peaksight.virtual_gpu.compiled.inductor_answers import answer_inductor
 from peaksight.virtual_gpu.compiled.origins import Origins
+from peaksight.virtual_gpu.compiled.product_trials import SETTINGS, ProductTrials
 from peaksight.virtual_gpu.compiled.tracing import Tracing, is_guarded
 from peaksight.virtual_gpu.frames import is_ours
 from peaksight.virtual_gpu.source_lines import SourceLines
 
-# Modes and options whose trials of kernels, or CUDA graphs, are left out.
 _MODES = ("reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-_OPTIONS = (
-    "triton.cudagraphs",
-    "max_autotune",
-    "max_autotune_gemm",
-    "max_autotune_pointwise",
-    "coordinate_descent_tuning",
-)
+# CUDA graphs, and trials of kernels that take no memory of their own.
+_OPTIONS = ("triton.cudagraphs", "coordinate_descent_tuning")
 # Inductor takes seconds for a hundred of them.
 MAX_OPERATORS = 6000
 
@@ -53,6 +48,7 @@ class Compiling:
         """For a card of `capability`; `note(slug, place)` is told what is not as on the card."""
         self._patches, self._capability, self._lines, self._note = patches, capability, lines, note
         self._tracing, self._origins = Tracing(patches, requests), origins
+        self._trials = ProductTrials()
         self._real = torch.compile
         self._is_loaded = False
 
@@ -120,10 +116,13 @@ class Compiling:
     def _supported(self, options: dict[str, Any]) -> dict[str, Any]:
         """`options` without what is not simulated; where the graph breaks, the rest is compiled all the same."""
         mode, chosen = options.get("mode"), dict(options.get("options") or {})
-        dropped = [name for name in _OPTIONS if chosen.pop(name, False)]
-        if mode in _MODES or dropped:
-            self._note("compile-mode", mode or ", ".join(dropped))
-            mode = None
+        config = part("torch._inductor.config")
+        if mode in _MODES:
+            self._note("compile-mode", mode)
+            mode, chosen = None, part("torch._inductor").list_mode_options(mode) | chosen
+        elif said := [name for name in (*_OPTIONS, *SETTINGS) if chosen.get(name, getattr(config, name, False))]:
+            self._note("compile-mode", ", ".join(said))
+        chosen = {name: value for name, value in chosen.items() if name not in _OPTIONS}
         return options | {"mode": mode, "options": chosen or None, "fullgraph": False}
 
     def _eagerly(self, reason: str) -> None:
@@ -132,7 +131,8 @@ class Compiling:
     def _install(self, patches: Patches) -> None:
         patches.callback(torch._dynamo.reset)
         patches.withdraw(is_guarded)
-        generated.install(patches)
+        generated.install(patches, self._trials.run)
+        self._trials.install(patches)
         probed_code.install(patches)
         answer_inductor(patches)
         _keep_steps_eager(patches)
@@ -199,7 +199,7 @@ class Compiling:
         """A forward, or a backward that is compiled when it is first called: then nothing else is left to run."""
 
         def compiled(graph: Any, *args: Any, **options: Any) -> Any:
-            with self._tracing.under_way():
+            with self._tracing.under_way(), self._trials.left_out():
                 eager = torch.fx.GraphModule(graph, copy.deepcopy(graph.graph))
                 try:
                     return compile_half(graph, *args, **options)

@@ -1,6 +1,6 @@
 """What the programs call that Inductor writes: allocations on the virtual GPU, and kernels that do nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import torch
@@ -14,10 +14,15 @@ from peaksight.virtual_gpu.tensors.values import forget
 _ALIGNMENT_BYTES = 16
 
 
-def install(patches: Patches) -> None:
-    """Serve written programs until `patches` is left."""
+def install(patches: Patches, begin: Callable[[], None]) -> None:
+    """Serve written programs until `patches` is left; `begin()` comes before each of their allocations."""
+
+    def allocate(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+        begin()
+        return empty_strided(size, stride, dtype)
+
     functions = program_functions()
-    patches.set(functions, "_empty_strided_cuda", _empty_strided)
+    patches.set(functions, "_empty_strided_cuda", allocate)
     patches.set(functions, "_reinterpret_tensor", _reinterpret)
     if hasattr(functions, "copy_if_misaligned"):  # from torch 2.14 on
         patches.set(functions, "copy_if_misaligned", _copy_if_misaligned)
@@ -52,8 +57,7 @@ class Kernel:
         """Launches on copies of what it writes in place; all but the first with a buffer that flushes the cache."""
         copied = self._copied(args)
         _copy(copied)
-        cache_bytes = torch.cuda.get_device_properties().L2_cache_size
-        flush = torch.empty(cache_bytes // 4, dtype=torch.int, device=for_cpp("cuda"))
+        flush = cache_flush()
         _copy(copied)
         del flush
 
@@ -86,7 +90,14 @@ def _span_bytes(tensor: torch.Tensor) -> int:
     return (last + 1) * tensor.element_size()
 
 
-def _empty_strided(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+def cache_flush() -> torch.Tensor:
+    """What is written between two launches that are timed."""
+    cache_bytes = torch.cuda.get_device_properties().L2_cache_size
+    return torch.empty(cache_bytes // 4, dtype=torch.int, device=for_cpp("cuda"))
+
+
+def empty_strided(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+    """An allocation on the card."""
     return torch.empty_strided(size, stride, dtype=dtype, device=for_cpp("cuda"))
 
 
