@@ -11,6 +11,10 @@ CONSTRAINTS := --constraint constraints.txt
 NAMED_HERE := ^(torch|torchvision|triton|jax|jaxlib|jax-.*|optax|nvidia-.*|cuda-.*)==
 PIP_INSTALL := pip install --quiet --no-compile --disable-pip-version-check
 
+# pip compiles nothing, and where Python is told to keep no bytecode every process of the tests would: of torch, in seven
+# seconds. So what most of them import is imported once.
+KEEP_BYTECODE := env -u PYTHONDONTWRITEBYTECODE
+
 # The releases that peaksight is tested with.
 TORCH := torch==2.14.1 torchvision==0.29.1
 TORCH_2_13 := torch==2.13.0
@@ -160,6 +164,8 @@ clean:  ## Remove the environments and what the tools left behind
 
 .venv/dev: .venv/runtime
 	$(BIN)/$(PIP_INSTALL) $(CONSTRAINTS) --editable ".[dev]"
+	$(KEEP_BYTECODE) $(BIN)/python -c "import pytest, peaksight.cli.run, peaksight.virtual_gpu.simulation, torch._inductor.compile_fx"
+	$(KEEP_BYTECODE) $(BIN)/python -c "import torchvision, transformers.trainer, transformers.models.gpt2.modeling_gpt2"
 	touch $@
 
 # Without torch: the site is made of text.
@@ -180,9 +186,11 @@ PURELIB := -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
 	$(BIN_JAX)/$(PIP_INSTALL) $(CONSTRAINTS) $(JAX)
 	$(BIN_JAX)/$(PIP_INSTALL) $(CONSTRAINTS) --no-deps $(JAX_COMPILER)
 	$(BIN_JAX)/$(PIP_INSTALL) $(CONSTRAINTS) --editable ".[test]"
+	$(KEEP_BYTECODE) $(BIN_JAX)/python -c "import pytest, peaksight.jax, optax"
 	touch $@
 
 .venv-2.13/dev: .venv-2.13/created pyproject.toml constraints.txt
 	$(BIN_2_13)/$(PIP_INSTALL) $(CONSTRAINTS) $(TORCH_2_13)
 	$(BIN_2_13)/$(PIP_INSTALL) $(CONSTRAINTS) --editable ".[test]"
+	$(KEEP_BYTECODE) $(BIN_2_13)/python -c "import pytest, peaksight.virtual_gpu.simulation, torch._inductor.compile_fx"
 	touch $@
