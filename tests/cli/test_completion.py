@@ -16,7 +16,7 @@ def completed(*words):
         env=os.environ | asked | {"_PEAKSIGHT_COMPLETE": "bash_complete"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
     )
     return [tuple(line.split(",", 1)) for line in done.stdout.splitlines()]
 
@@ -51,7 +51,7 @@ def test_what_the_shell_reads(peaksight, shell):
     assert (done.returncode, done.stderr) == (0, "")
     assert f"_PEAKSIGHT_COMPLETE={shell}_complete" in done.stdout
     if shutil.which(shell):
-        subprocess.run([shell, "-n"], input=done.stdout, text=True, check=True, timeout=60)
+        subprocess.run([shell, "-n"], input=done.stdout, text=True, check=True, timeout=600)
 
 
 def test_a_shell_that_is_not_known(peaksight):

@@ -108,7 +108,7 @@ def test_ctrl_c_in_the_second_run(tmp_path):
         if "step 1:" in line:
             break
     os.killpg(running.pid, signal.SIGINT)
-    report = json.loads(running.communicate(timeout=60)[0])
+    report = json.loads(running.communicate(timeout=600)[0])
 
     assert (running.returncode, report["oom"]["at"], report["finished"]) == (1, FORWARD, "interrupted")
     assert report["peak"]["allocated_bytes"] > 960 * MIB

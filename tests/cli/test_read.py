@@ -14,7 +14,7 @@ MESSAGE = (
 def test_a_log_on_stdin():
     """The page begins with what happened."""
     done = subprocess.run(
-        [sys.executable, "-m", "peaksight", "read", "-"], input=MESSAGE, capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "peaksight", "read", "-"], input=MESSAGE, capture_output=True, text=True, timeout=600
     )
 
     assert done.returncode == 0

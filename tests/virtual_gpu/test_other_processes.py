@@ -36,7 +36,7 @@ def outcome(function, method):
     """What `function` returned in a process started by `method`, or its error."""
     with multiprocessing.get_context(method).Pool(1) as pool:
         try:
-            return pool.apply_async(function).get(timeout=60)
+            return pool.apply_async(function).get(timeout=600)
         except RuntimeError as error:
             return str(error)
 

@@ -27,7 +27,7 @@ def main():
     queue = context.Queue()
     process = context.Process(target=work, args=(queue, shared.name), name="worker")
     process.start()
-    print(queue.get(timeout=60))
+    print(queue.get(timeout=600))
     process.join()
     print(process.exitcode, shared.buf[0], Path("by_worker.txt").read_text(), os.path.exists("old.txt"))
     shared.close()
