@@ -264,3 +264,18 @@ def test_state_dict(virtual_gpu):
     fresh.step()
 
     assert fresh.state[model[0].weight]["exp_avg"].is_cuda
+
+
+@pytest.mark.parametrize(("is_scaled", "momentum"), [(True, 0.9), (True, 0.0), (False, 0.9)])
+def test_a_scaler_may_skip_the_steps_that_make_a_state(virtual_gpu, is_scaled, momentum):
+    """Only where there is a state, and a scaler that is enabled; memory can only be less."""
+    model = nn.Linear(64, 64).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=momentum)
+    scaler = torch.amp.GradScaler("cuda", enabled=is_scaled)
+    for _ in range(2):
+        scaler.scale(model(torch.empty(8, 64, device="cuda")).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    said = [each for each in virtual_gpu.approximations.records() if each.slug == "skipped-steps"]
+
+    assert [each.at_most_bytes for each in said] == ([0] if is_scaled and momentum else [])

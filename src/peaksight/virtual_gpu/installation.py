@@ -35,7 +35,15 @@ from peaksight.virtual_gpu.tensors.device_requests import DeviceRequests
 from peaksight.virtual_gpu.tensors.mode import VirtualGpuMode
 from peaksight.virtual_gpu.timing import waiting
 from peaksight.virtual_gpu.torch_private import FakeTensorMode
-from peaksight.virtual_gpu.training import backward, data_loading, generation, modules, optimizers, sampled_regions
+from peaksight.virtual_gpu.training import (
+    backward,
+    data_loading,
+    generation,
+    gradient_scaling,
+    modules,
+    optimizers,
+    sampled_regions,
+)
 from peaksight.virtual_gpu.training.autocast import Autocast
 from peaksight.virtual_gpu.training.modules import Parameters
 from peaksight.virtual_gpu.weights import loading, pretrained, safetensors_files, saving
@@ -101,6 +109,7 @@ def _install_training(patches: Patches, gpu: "VirtualGpu", mode: VirtualGpuMode,
     waiting.install(patches, gpu.stopwatch)
     modules.install(patches, mode, loop, parameters, witness)
     optimizers.install(patches, loop, parameters, gpu.optimizer_stepped)
+    gradient_scaling.install(patches, partial(gpu.approximations.note, "skipped-steps", at_most_bytes=0))
     backward.install(patches, requests, loop, gpu.devices, parameters, witness.backward_begins, gpu.stopwatch)
     data_loading.install(patches, witness.loader_read, gpu.worst)
     generation.install(patches, partial(gpu.made_up, "token"))
