@@ -18,7 +18,7 @@ TEXTS = {
     "index-workspace": "temporaries of sorts and selections, called {times}",
     "fft-workspace": "workspaces of Fourier transforms, called {times}",
     "recurrent-layers": "workspaces of recurrent layers, called {times}: known for cuDNN on Hopper in 16 and 32 bits",
-    "skipped-steps": "first steps that a GradScaler skips for infinite gradients: none, so a state is there from the first",
+    "skipped-steps": "steps that a GradScaler may skip for infinite gradients, and a state with them: none was",
     "sparse-gradients": "indices and values of sparse tensors, made {times}",
     "outside-estimated": "memory outside PyTorch of {names}: measured on Hopper only, scaled for this card",
     "unknown-operator": "workspaces of operators that no card was asked about, called {times}: {names}",

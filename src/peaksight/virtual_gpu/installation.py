@@ -16,6 +16,7 @@ from peaksight.virtual_gpu.kernels import (
     bitsandbytes,
     composites,
     convolution,
+    fake_quantization,
     index_composites,
     recurrent,
     transformers,
@@ -79,6 +80,7 @@ def install(patches: Patches, gpu: "VirtualGpu") -> None:
 
 def _rules(gpu: "VirtualGpu", composite_rules: OpRules) -> OpRules:
     steps = explicit_rules() | loss_rules() | comparison_rules() | index_composites.steps()
+    steps |= fake_quantization.steps()
     return composite_rules | steps | transformers.transformer_rules(gpu.rules, gpu.approximations.note)
 
 
