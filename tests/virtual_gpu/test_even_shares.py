@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from .cards import slugs
 
@@ -103,3 +104,33 @@ def test_classes_that_are_written(virtual_gpu):
     kept[:10] = torch.rand(10, device="cuda").argmax()
 
     assert 8000 == len(torch.unique(kept))
+
+
+@pytest.mark.parametrize("num_labels", [100, 103, 7])
+def test_ranges_of_choices_add_up(virtual_gpu, num_labels):
+    """Labels drawn on the card, cluster by cluster."""
+    labels = torch.randint(50, (num_labels,), device="cuda")
+    clusters = [(0, 10), (10, 30), (30, 50)]
+    sizes = [len(((labels >= low) & (labels < high)).nonzero()) for low, high in clusters]
+
+    assert num_labels == sum(sizes)
+    assert sizes == [sum(label % 50 in range(*cluster) for label in range(num_labels)) for cluster in clusters]
+    assert len(labels[labels > 9]) + len(labels[labels <= 9]) == num_labels
+
+
+def test_what_is_written_to_a_mask_is_not_of_a_range(virtual_gpu):
+    """As with any bound."""
+    labels = torch.randint(50, (100,), device="cuda")
+    low, high = labels < 10, labels >= 10
+    low[torch.randint(100, (5,), device="cuda")] = True
+
+    assert 25 == len(low.nonzero())
+    assert 25 == len((low & high).nonzero())
+
+
+def test_an_adaptive_softmax_finds_every_label(virtual_gpu):
+    """Which it counts, and trains."""
+    loss = nn.AdaptiveLogSoftmaxWithLoss(16, 100, [10, 40]).cuda()
+    loss(torch.randn(64, 16, device="cuda"), torch.randint(100, (64,), device="cuda")).loss.backward()
+
+    assert all(parameter.grad is not None for parameter in loss.parameters())

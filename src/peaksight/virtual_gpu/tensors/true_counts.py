@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
+from peaksight.virtual_gpu.tensors import picked_ranges
 from peaksight.virtual_gpu.tensors.even_shares import choices, is_one_hot_along, share
 from peaksight.virtual_gpu.tensors.values import Family, attach, family_of, known_value
 from peaksight.virtual_gpu.torch_private import FakeTensor
@@ -35,6 +36,8 @@ def count_result(func: Any, args: tuple[Any, ...]) -> int | None:
     if func in WRITES:
         count = WRITES[func](*args)
         return count if count < args[0].numel() else None
+    if (picked := picked_ranges.result(func, args)) is not None:
+        return picked.count
     if func in SHARES:
         return SHARES[func](*args)
     if func in COMBINATIONS and any(hasattr(each, COUNT) for each in tree_leaves(args[:2])):
@@ -47,6 +50,8 @@ def remember(func: Any, args: tuple[Any, ...], out: Any, count: int | None) -> N
     """No more than `count` elements of `out` aren't zero, until it or a view of it is written to."""
     if count is not None:
         bound(out, count, family_of(args[0]) if func.is_view else None)
+    if (picked := picked_ranges.result(func, args)) is not None:
+        picked_ranges.remember(out, picked)
 
 
 def bound(tensor: Any, count: int, family: Family | None = None) -> None:
