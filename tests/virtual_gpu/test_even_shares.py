@@ -43,7 +43,15 @@ def by_bincount():
     return [len(part) for part in torch.randn(ROWS * PICKS, 4, device="cuda").split(counts)]
 
 
-@pytest.mark.parametrize("sizes", [by_comparison, by_flat_mask, by_one_hot, by_bincount])
+def by_histogram():
+    """Experts are sorted, and their histogram is where each begins: transformers' grouped products."""
+    experts, _order = torch.sort(picked().flatten())
+    counts = torch.histc(experts.int(), bins=EXPERTS, min=0, max=EXPERTS - 1)
+    ends = torch.cumsum(counts, 0, dtype=torch.int32).tolist()
+    return [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
+
+
+@pytest.mark.parametrize("sizes", [by_histogram, by_comparison, by_flat_mask, by_one_hot, by_bincount])
 def test_experts(virtual_gpu, sizes):
     """Every expert has an even share, and no row is lost."""
     assert EVEN == sizes()

@@ -31,6 +31,7 @@ def shape_rules() -> dict[str, Callable[..., Any]]:
         "aten::_ctc_loss": _ctc_loss,
         "aten::_ctc_loss.Tensor": _ctc_loss,
         "aten::bincount": _bincount,
+        "aten::histc": _histc,
         "aten::_pack_padded_sequence": _pack_padded_sequence,
         "torchvision::nms": _nms,
     }
@@ -201,6 +202,17 @@ def _bincount(mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs:
             return counts
     count = 0 if value is None or not value.numel() else int(value.max()) + 1
     return _empty(mode, tensor, (max(count, minlength),), torch.int64 if weights is None else weights.dtype)
+
+
+def _histc(mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
+    """A bin for each choice has an even share, as the layers of experts count their rows."""
+    defaults: tuple[Any, ...] = (None, 100, 0, 0)
+    tensor, num_bins, lowest, highest = args + defaults[len(args) :]
+    counts, even = run(args, kwargs), shares(tensor)
+    if even is not None and (lowest, highest) == (0, num_bins - 1) and len(even) >= num_bins:
+        mode.made_up_shape()
+        attach(counts, even[:num_bins].to(counts.dtype), Family())
+    return counts
 
 
 def _pack_padded_sequence(

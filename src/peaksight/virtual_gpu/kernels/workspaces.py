@@ -38,6 +38,7 @@ from peaksight.virtual_gpu.kernels import (
     recurrent_kernels,
     reductions,
     scans,
+    segments,
     selecting,
     softmax,
     sorting,
@@ -106,6 +107,7 @@ TEMPORARIES: dict[object, Rule] = (
     | recurrent_kernels.TEMPORARIES
     | reductions.TEMPORARIES
     | scans.TEMPORARIES
+    | segments.TEMPORARIES
     | selecting.TEMPORARIES
     | softmax.TEMPORARIES
     | sorting.TEMPORARIES

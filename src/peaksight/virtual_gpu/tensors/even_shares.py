@@ -63,12 +63,16 @@ def _remember_choices(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], 
         num_choices = choices(args[0])
     else:
         return
-    for tensor in out if isinstance(out, (list, tuple)) else (out,):
-        if num_choices and isinstance(tensor, FakeTensor) and tensor.dtype in EXACT and known_value(tensor) is None:
+    results = out if isinstance(out, (list, tuple)) else (out,)
+    counts = [num_choices] * len(results)
+    if rule is not None and len(results) == 2:
+        counts[0] = choices(args[0])  # values of what was sorted or compared
+    for tensor, count in zip(results, counts, strict=True):
+        if count and isinstance(tensor, FakeTensor) and tensor.dtype in EXACT and known_value(tensor) is None:
             families = (family_of(tensor), family_of(args[0]) if func.is_view else None)
             family = next((family for family in families if family is not None and family.valid), None) or Family()
             attach(tensor, None, family)
-            setattr(tensor, CHOICES, (num_choices, family))
+            setattr(tensor, CHOICES, (count, family))
 
 
 def _along(position: int, default: int | None) -> Callable[[tuple[Any, ...], dict[str, Any]], int | None]:
