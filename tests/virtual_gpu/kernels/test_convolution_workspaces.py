@@ -72,6 +72,22 @@ def test_channels_last_need_no_copy():
 
 
 @pytest.mark.parametrize(
+    ("shape", "filters", "copied"),
+    [
+        ((32, 256, 56, 56), 512, 102_760_448 + 524_288),
+        ((4, 256, 40, 40), 512, 6_553_600 + 3_276_800),
+        ((8, 128, 80, 80), 256, 26_214_400 + 13_107_200),
+        ((4, 64, 80, 80), 256, 0),
+    ],
+)
+def test_steps_to_more_filters(shape, filters, copied):
+    """Where a residual network halves its images: what is made of many positions is written in place."""
+    forward, _ = workspaces(shape, (filters, shape[1], 1, 1), dtype=torch.float32, stride=2)
+
+    assert forward == ([copied + 16] if copied else [])
+
+
+@pytest.mark.parametrize(
     ("dtype", "copied"),
     [(torch.float32, 15_291_152), (torch.bfloat16, 9_683_984)],
 )

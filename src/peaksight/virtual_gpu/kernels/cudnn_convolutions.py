@@ -21,6 +21,7 @@ MANY_IN_HALF = 64
 MOST_SUMMED_CHANNELS = 256
 MOST_POSITIONS = 1 << 17
 MOST_POSITIONS_OF_LINES = 1 << 14
+MANY_POSITIONS_OF_STEPS = 1 << 14
 FEW_POSITIONS = 1 << 8
 FEW_FILTERS = 64
 FEW_BOTH = 32
@@ -56,7 +57,8 @@ def forward(convolution: Convolution) -> int:
         return convolution.copies(y=False) if has_large_window(convolution) else 0
     if convolution.is_product:
         return convolution.copies() if _rows_are_odd(convolution) or _is_grouped_half(convolution) else 0
-    return 0 if _skips_positions(convolution) else convolution.copies(y=not _writes_in_place(convolution))
+    is_skipped = _skips_positions(convolution) and not _is_wide_step(convolution)
+    return 0 if is_skipped else convolution.copies(y=not _writes_in_place(convolution))
 
 
 def gradient_of_input(convolution: Convolution) -> int:
@@ -169,6 +171,18 @@ def _skips_positions(convolution: Convolution) -> bool:
     return is_image and is_tap and convolution.channels < MOST_SUMMED_CHANNELS
 
 
+def _is_wide_step(convolution: Convolution) -> bool:
+    """A single tap with a stride over images in single precision, of 128 channels or more to 256 filters or more.
+
+    Of few positions `y` is copied, of many it is written in place; read off 22, the largest of them in a residual
+    network and a detector.
+    """
+    is_image = len(convolution.kernel) == 2 and convolution.groups == 1 and not convolution.is_transposed
+    is_step = prod(convolution.kernel) == 1 and not convolution.is_product
+    is_wide = convolution.y.shape[1] > convolution.channels and convolution.y.shape[1] >= MOST_SUMMED_CHANNELS
+    return is_image and is_step and is_wide and not convolution.is_half and convolution.channels >= MANY_IN_GROUPS
+
+
 def _writes_in_place(convolution: Convolution) -> bool:
     """Whether `y` needs no copy: in single precision short sums, of few positions unless from 64 channels to 128.
 
@@ -188,6 +202,8 @@ def _writes_in_place(convolution: Convolution) -> bool:
         return convolution.sum_length <= LONGER_SUM
     if convolution.is_transposed:
         return False
+    if _is_wide_step(convolution):
+        return channels <= MOST_SUMMED_CHANNELS and convolution.num_positions >= MANY_POSITIONS_OF_STEPS
     is_short = convolution.sum_length <= SHORT_SUM and channels <= MOST_SUMMED_CHANNELS
     return is_short and convolution.overlaps and convolution.x.numel() // convolution.x.shape[1] < MOST_POSITIONS
 
