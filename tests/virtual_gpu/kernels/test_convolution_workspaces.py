@@ -1,5 +1,7 @@
 """The workspaces of convolutions, against an H100 and an H200 (torch 2.11+cu130, cuDNN 9.19, 2026-11-28)."""
 
+import math
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -85,6 +87,25 @@ def test_steps_to_more_filters(shape, filters, copied):
     forward, _ = workspaces(shape, (filters, shape[1], 1, 1), dtype=torch.float32, stride=2)
 
     assert forward == ([copied + 16] if copied else [])
+
+
+@pytest.mark.parametrize(
+    ("shape", "filters", "num_tiles"),
+    [
+        ((64, 128, 16, 16), 512, 104),
+        ((4, 192, 64, 64), 512, 112),
+        ((64, 256, 16, 16), 512, 120),
+        ((64, 96, 16, 16), 512, 0),
+        ((32, 256, 16, 16), 512, 0),
+    ],
+)
+def test_sums_of_a_full_wave_are_shared_out(shape, filters, num_tiles):
+    """Four taps with a stride, to 128 tiles of a product; not with short sums, nor to half as many."""
+    forward, _ = workspaces(shape, (filters, shape[1], 4, 4), dtype=torch.float32, stride=2, padding=1)
+    x, weight = math.prod(shape), filters * shape[1] * 16
+    y = x // shape[1] * filters // 4
+
+    assert forward == [4 * (x + weight + y) + 16 + num_tiles * 65_536]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import torch
 from peaksight.virtual_gpu.kernels import cudnn_dilated_convolutions as dilated
 from peaksight.virtual_gpu.kernels import cudnn_whole_windows as whole
 from peaksight.virtual_gpu.kernels.convolution_problem import MANY_IN_GROUPS, SHORT_SUM, SMALL_WINDOW, Convolution
+from peaksight.virtual_gpu.kernels.reductions import div_up
 
 FEW_CHANNELS = 4
 MANY_IN_HALF = 64
@@ -22,6 +23,11 @@ MOST_SUMMED_CHANNELS = 256
 MOST_POSITIONS = 1 << 17
 MOST_POSITIONS_OF_LINES = 1 << 14
 MANY_POSITIONS_OF_STEPS = 1 << 14
+SHARED_SUM = 2048
+MANY_TO = 512
+TILE = 128
+TILE_BYTES = 4 * TILE * TILE
+ONE_WAVE = range(121, 133)
 FEW_POSITIONS = 1 << 8
 FEW_FILTERS = 64
 FEW_BOTH = 32
@@ -58,7 +64,8 @@ def forward(convolution: Convolution) -> int:
     if convolution.is_product:
         return convolution.copies() if _rows_are_odd(convolution) or _is_grouped_half(convolution) else 0
     is_skipped = _skips_positions(convolution) and not _is_wide_step(convolution)
-    return 0 if is_skipped else convolution.copies(y=not _writes_in_place(convolution))
+    copied = convolution.copies(y=not _writes_in_place(convolution))
+    return 0 if is_skipped else copied + _sums_of_steps(convolution)
 
 
 def gradient_of_input(convolution: Convolution) -> int:
@@ -169,6 +176,22 @@ def _skips_positions(convolution: Convolution) -> bool:
     is_image = len(convolution.kernel) == 2 and convolution.groups == 1 and not convolution.is_transposed
     is_tap = prod(convolution.kernel) == 1 and not convolution.is_half
     return is_image and is_tap and convolution.channels < MOST_SUMMED_CHANNELS
+
+
+def _sums_of_steps(convolution: Convolution) -> int:
+    """What tiles of a product that just fits a card of 132 multiprocessors leave, as longer sums are shared out.
+
+    Overlapping windows with a stride over images in single precision, of sums of 2048 or more to 512 filters: read off
+    18 problems of 128 tiles; 104, 112 and 120 tiles for sums of 2048, 3072 and 4096 and more.
+    """
+    filters = convolution.y.shape[1]
+    is_image = len(convolution.kernel) == 2 and convolution.groups == max(convolution.dilation) == 1
+    is_step = convolution.overlaps and max(convolution.stride) > 1 and not convolution.is_transposed
+    if not (is_image and is_step) or convolution.is_half or convolution.sum_length < SHARED_SUM or filters < MANY_TO:
+        return 0
+    num_tiles = div_up(convolution.num_positions, TILE) * div_up(filters, TILE)
+    num_shared = 8 * min(15, 11 + convolution.sum_length // 1024)
+    return num_shared * TILE_BYTES if num_tiles in ONE_WAVE else 0
 
 
 def _is_wide_step(convolution: Convolution) -> bool:

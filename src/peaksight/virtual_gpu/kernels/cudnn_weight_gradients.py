@@ -17,6 +17,8 @@ from peaksight.virtual_gpu.kernels.cudnn_convolutions import (
     FEW_CHANNELS,
     FEW_POSITIONS,
     LARGE_WEIGHT,
+    TILE,
+    TILE_BYTES,
     has_few_in_groups,
     has_large_window,
     has_long_groups,
@@ -26,8 +28,6 @@ from peaksight.virtual_gpu.kernels.cudnn_convolutions import (
 from peaksight.virtual_gpu.kernels.reductions import div_up
 
 FLOAT_BYTES = 4
-TILE = 128
-TILE_BYTES = TILE * TILE * FLOAT_BYTES
 MOST_IMAGEWISE_BYTES = 1 << 26
 MANY_SUMS_BYTES = 20 << 20
 MOST_ODD_BYTES = 1 << 24
