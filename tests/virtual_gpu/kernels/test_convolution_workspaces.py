@@ -109,6 +109,19 @@ def test_sums_of_a_full_wave_are_shared_out(shape, filters, num_tiles):
 
 
 @pytest.mark.parametrize(
+    ("shape", "filters", "num_tiles"),
+    [((64, 256, 16, 16), 512, 160), ((8, 256, 64, 64), 64, 20), ((8, 128, 64, 64), 64, 0), ((8, 256, 16, 16), 64, 0)],
+)
+def test_four_taps_of_256_channels_are_transformed(shape, filters, num_tiles):
+    """For the gradient of the input: 36 numbers for 16, where there are many positions."""
+    _, backward = workspaces(shape, (filters, shape[1], 4, 4), dtype=torch.float32, stride=2, padding=1)
+    x, weight = math.prod(shape), filters * shape[1] * 16
+    y = x // shape[1] * filters // 4
+
+    assert backward[0] - (4 * (x + weight + y) + 16) == num_tiles * 65_536
+
+
+@pytest.mark.parametrize(
     ("dtype", "copied"),
     [(torch.float32, 15_291_152), (torch.bfloat16, 9_683_984)],
 )

@@ -24,6 +24,8 @@ MOST_POSITIONS = 1 << 17
 MOST_POSITIONS_OF_LINES = 1 << 14
 MANY_POSITIONS_OF_STEPS = 1 << 14
 SHARED_SUM = 2048
+TRANSFORMED_CHANNELS = 256
+MANY_TRANSFORMED_POSITIONS = 2048
 MANY_TO = 512
 TILE = 128
 TILE_BYTES = 4 * TILE * TILE
@@ -90,7 +92,24 @@ def gradient_of_input(convolution: Convolution) -> int:
     is_copied = not convolution.is_product or (_rows_are_odd(convolution) and _is_copied_for_gradient(convolution))
     is_narrowed = convolution.is_product and convolution.y.shape[1] < convolution.channels
     loads_by_fours = is_narrowed and prod(convolution.x.shape[2:]) % 4 == 0
-    return (convolution.copies() + loads_by_fours * convolution.weight.nbytes) if is_copied else 0
+    of_weight = loads_by_fours * convolution.weight.nbytes + _transformed_weight(convolution)
+    return convolution.copies() + of_weight if is_copied else 0
+
+
+def _transformed_weight(convolution: Convolution) -> int:
+    """Of four taps by four with a stride of two and 256 channels, in single precision: 36 numbers for each 16.
+
+    So in all of 85 problems of 2048 positions and more, within a MiB; of fewer, or of other channels, in none.
+    """
+    is_image = len(convolution.kernel) == 2 and convolution.groups == max(convolution.dilation) == 1
+    if not is_image or convolution.is_half or convolution.channels != TRANSFORMED_CHANNELS:
+        return 0
+    is_step = convolution.kernel == (4, 4) and convolution.stride == (2, 2)
+    return (
+        convolution.weight.nbytes * 20 // 16
+        if is_step and convolution.num_positions >= MANY_TRANSFORMED_POSITIONS
+        else 0
+    )
 
 
 def padding(convolution: Convolution) -> int:
