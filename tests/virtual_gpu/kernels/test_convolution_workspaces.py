@@ -122,6 +122,24 @@ def test_four_taps_of_256_channels_are_transformed(shape, filters, num_tiles):
 
 
 @pytest.mark.parametrize(
+    ("shape", "filters", "copies"),
+    [
+        ((128, 32, 16, 16), 64, ""),
+        ((64, 32, 16, 16), 64, "xwy"),
+        ((16, 48, 128, 128), 128, "xw"),
+        ((4, 48, 128, 128), 96, "xwy"),
+    ],
+)
+def test_four_taps_to_few_filters(shape, filters, copies):
+    """Of many positions nothing is copied, or what is made is not."""
+    forward, _ = workspaces(shape, (filters, shape[1], 4, 4), dtype=torch.float32, stride=2, padding=1)
+    x = 4 * math.prod(shape)
+    sizes = {"x": x, "w": 64 * filters * shape[1], "y": x // shape[1] * filters // 4}
+
+    assert sum(forward) == (sum(sizes[copy] for copy in copies) + 16 if copies else 0)
+
+
+@pytest.mark.parametrize(
     ("dtype", "copied"),
     [(torch.float32, 15_291_152), (torch.bfloat16, 9_683_984)],
 )

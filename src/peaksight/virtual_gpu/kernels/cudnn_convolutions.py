@@ -23,6 +23,7 @@ MOST_SUMMED_CHANNELS = 256
 MOST_POSITIONS = 1 << 17
 MOST_POSITIONS_OF_LINES = 1 << 14
 MANY_POSITIONS_OF_STEPS = 1 << 14
+MANY_POSITIONS_OF_TAPS = 1 << 13
 SHARED_SUM = 2048
 TRANSFORMED_CHANNELS = 256
 MANY_TRANSFORMED_POSITIONS = 2048
@@ -197,6 +198,13 @@ def _skips_positions(convolution: Convolution) -> bool:
     return is_image and is_tap and convolution.channels < MOST_SUMMED_CHANNELS
 
 
+def _is_step_in_place(convolution: Convolution) -> bool:
+    """Four taps by four with a stride of two, of up to 64 channels: to 128 filters also of 4096 positions and more."""
+    if convolution.num_positions <= FEW_POSITIONS:
+        return True
+    return convolution.y.shape[1] == 2 * FEW_FILTERS and convolution.num_positions >= MANY_POSITIONS_OF_TAPS // 2
+
+
 def _sums_of_steps(convolution: Convolution) -> int:
     """What tiles of a product that just fits a card of 132 multiprocessors leave, as longer sums are shared out.
 
@@ -244,6 +252,8 @@ def _writes_in_place(convolution: Convolution) -> bool:
         return convolution.sum_length <= LONGER_SUM
     if convolution.is_transposed:
         return False
+    if convolution.kernel == (4, 4) and convolution.stride == (2, 2):
+        return convolution.sum_length <= LONGER_SUM and _is_step_in_place(convolution)
     if _is_wide_step(convolution):
         return channels <= MOST_SUMMED_CHANNELS and convolution.num_positions >= MANY_POSITIONS_OF_STEPS
     is_short = convolution.sum_length <= SHORT_SUM and channels <= MOST_SUMMED_CHANNELS
@@ -265,11 +275,17 @@ def steps_to_few_positions(convolution: Convolution) -> bool:
 
 
 def _steps_over_few(convolution: Convolution) -> bool:
-    """Windows with a stride over images in single precision, of few channels, or many of them to three filters."""
+    """Windows with a stride over images in single precision, of few channels, or many of them to three filters.
+
+    Of four taps 32 channels to 64 filters, at 8192 positions and more: eleven problems of eleven.
+    """
     is_image = len(convolution.kernel) == 2 and convolution.groups == 1 and not convolution.is_transposed
     if not is_image or convolution.is_half or convolution.is_channels_last or min(convolution.stride) == 1:
         return False
     filters, channels = convolution.y.shape[1], convolution.channels
+    if convolution.kernel == (4, 4) and convolution.stride == (2, 2):
+        is_narrow = channels == FEW_BOTH and filters == FEW_FILTERS
+        return is_narrow and convolution.num_positions >= MANY_POSITIONS_OF_TAPS
     is_small = max(convolution.kernel) <= SMALL_SIDE
     to_few = filters < FEW_CHANNELS and convolution.num_positions >= MOST_POSITIONS // 4
     return is_small and (max(filters, channels) <= FEW_BOTH or to_few)
