@@ -25,7 +25,7 @@ class Picked(NamedTuple):
     end: int
 
     @property
-    def count(self) -> int:
+    def num_true(self) -> int:
         """How many that is, if each is picked as often, the first ones once more."""
         each, num_more = divmod(self.num_picks, self.num_choices)
         return each * max(0, self.end - self.first) + max(0, min(self.end, num_more) - self.first)

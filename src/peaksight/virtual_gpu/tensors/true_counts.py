@@ -37,7 +37,7 @@ def count_result(func: Any, args: tuple[Any, ...]) -> int | None:
         count = WRITES[func](*args)
         return count if count < args[0].numel() else None
     if (picked := picked_ranges.result(func, args)) is not None:
-        return picked.count
+        return picked.num_true
     if func in SHARES:
         return SHARES[func](*args)
     if func in COMBINATIONS and any(hasattr(each, COUNT) for each in tree_leaves(args[:2])):
