@@ -11,6 +11,8 @@ pytestmark = pytest.mark.torch
 
 ROWS, EXPERTS, PICKS = 50, 8, 2
 EVEN = [13] * 4 + [12] * 4
+# Too many to be drawn on the host.
+MANY = 2_000_000
 
 
 def picked():
@@ -63,12 +65,15 @@ def test_experts(virtual_gpu, sizes):
     [
         (lambda: torch.randn(100, 10, device="cuda").argmax(-1), 10),
         (lambda: torch.randn(100, 10, device="cuda").max(-1).indices, 10),
-        (lambda: torch.randint(0, 10, (100,), device="cuda"), 10),
-        (lambda: torch.randint(10, (100,), device="cuda"), 10),
-        (lambda: torch.randint(0, 1000, (100,), device="cuda") % 10, 10),
+        (lambda: torch.randint(0, 10, (MANY,), device="cuda"), MANY // 10),
+        (lambda: torch.randint(10, (MANY,), device="cuda"), MANY // 10),
+        (lambda: torch.randint(0, 1000, (MANY,), device="cuda") % 10, MANY // 10),
         (lambda: torch.multinomial(torch.rand(100, 10, device="cuda"), 1).squeeze(1), 10),
-        (lambda: torch.cat([torch.randint(0, 10, (50,), device="cuda") for _ in range(2)]).to(torch.int32), 10),
-        (lambda: torch.randint(-5, 5, (100,), device="cuda"), 100),
+        (
+            lambda: torch.cat([torch.randint(0, 10, (MANY,), device="cuda") for _ in range(2)]).to(torch.int32),
+            MANY // 5,
+        ),
+        (lambda: torch.randint(-5, 5, (MANY,), device="cuda"), MANY),
         (lambda: torch.randn(100, device="cuda").long(), 100),
     ],
 )
@@ -100,7 +105,7 @@ def test_experts_that_are_hit(virtual_gpu):
 def test_classes_of_boxes(virtual_gpu):
     """A detector takes unknown boxes from a row of all classes, and goes through the classes that there are."""
     classes = torch.arange(1, 9, device="cuda").expand(1000, 8).reshape(-1)
-    kept = classes[torch.where(torch.rand(8000, device="cuda") > 0.5)[0]]
+    kept = classes[torch.where(torch.randn(8000, device="cuda") > 0)[0]]
     counts = [len(torch.where(kept == each)[0]) for each in torch.unique(kept)]
 
     assert [889] * 8 == counts
@@ -108,8 +113,8 @@ def test_classes_of_boxes(virtual_gpu):
 
 def test_classes_that_are_written(virtual_gpu):
     """What writes other numbers among them ends what is known of how many there are."""
-    kept = torch.arange(8, device="cuda").repeat(1000)[torch.where(torch.rand(8000, device="cuda") > 0.5)[0]]
-    kept[:10] = torch.rand(10, device="cuda").argmax()
+    kept = torch.arange(8, device="cuda").repeat(1000)[torch.where(torch.randn(8000, device="cuda") > 0)[0]]
+    kept[:10] = torch.randn(10, device="cuda").argmax()
 
     assert 8000 == len(torch.unique(kept))
 

@@ -36,6 +36,7 @@ TEXTS = {
     "bucket-release": "what DistributedDataParallel reduced and dropped, which NCCL may keep for 0.1 s more",
     "missing-weights": "weights that are not in the local cache, done without: {names}",
     "threads": "operators that a second thread ran, {times}, first at {at}: in the order of this run",
+    "chances": "random numbers of the card that decided a length or a branch {times}, first at {at}: other ones there",
     "draws": "random numbers drawn on the CPU {times}, first at {at}: a real run draws others",
 }
 

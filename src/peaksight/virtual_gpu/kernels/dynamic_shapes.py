@@ -38,8 +38,7 @@ def shape_rules() -> dict[str, Callable[..., Any]]:
 
 
 def _num_true(mode: Any, mask: torch.Tensor) -> int:
-    if known_value(mask) is None:
-        mode.made_up_shape()
+    mode.decides(mask)
     return most_true(mask)
 
 
@@ -107,7 +106,7 @@ def _unique(
 ) -> tuple[torch.Tensor, ...]:
     tensor, _, wants_inverse, wants_counts = _padded(args, 4)
     room = min(2, tensor.numel()) if tensor.dtype == torch.bool else tensor.numel()
-    count = _count(mode, most_distinct(tensor), known_value(tensor), torch.Tensor.unique)
+    count = _count(mode, most_distinct(tensor), tensor, torch.Tensor.unique)
     return _unique_of_all(mode, tensor, (count, room), wants_inverse, wants_counts)
 
 
@@ -115,7 +114,7 @@ def _unique_consecutive(
     mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[torch.Tensor, ...]:
     tensor, wants_inverse, wants_counts = _padded(args, 3)
-    count = _count(mode, tensor.numel(), known_value(tensor), torch.unique_consecutive)
+    count = _count(mode, tensor.numel(), tensor, torch.unique_consecutive)
     return _unique_of_all(mode, tensor, (count, tensor.numel()), wants_inverse, wants_counts)
 
 
@@ -133,7 +132,7 @@ def _unique_dim(
 ) -> tuple[torch.Tensor, ...]:
     tensor, dim, _, wants_inverse, wants_counts = _padded(args, 5)
     size = tensor.shape[dim]
-    count = _count(mode, size, known_value(tensor), lambda value: value.unique(dim=dim).transpose(0, dim))
+    count = _count(mode, size, tensor, lambda value: value.unique(dim=dim).transpose(0, dim))
     shape = (*tensor.shape[:dim], count, *tensor.shape[dim:][1:])
     return _unique_outputs(mode, tensor, shape, (size,), wants_inverse, wants_counts, count)
 
@@ -143,12 +142,11 @@ def _padded(args: tuple[Any, ...], length: int) -> tuple[Any, ...]:
     return (*args, *[False] * (length - len(args)))
 
 
-def _count(mode: Any, bound: int, value: torch.Tensor | None, unique: Callable[..., Any]) -> int:
-    """How many rows `unique` leaves of `value`, all of them when it is unknown."""
-    if value is None:
-        mode.made_up_shape()
-        return bound
-    return len(unique(value))
+def _count(mode: Any, bound: int, tensor: torch.Tensor, unique: Callable[..., Any]) -> int:
+    """How many rows `unique` leaves of `tensor`, all of them when its values are unknown."""
+    mode.decides(tensor)
+    value = known_value(tensor)
+    return bound if value is None else len(unique(value))
 
 
 def _unique_outputs(
@@ -169,8 +167,8 @@ def _repeat_interleave(
     """An index for each repetition; of unknown ones, one for each element."""
     repeats, output_size = args[0], kwargs.get("output_size")
     value = known_value(repeats)
-    if value is None and output_size is None:
-        mode.made_up_shape()
+    if output_size is None:
+        mode.decides(repeats)
     known = repeats.numel() if value is None else int(value.sum())
     return _empty(mode, repeats, (known if output_size is None else output_size,), torch.int64)
 
@@ -181,8 +179,8 @@ def _ctc_loss(
     """A loss for each sample, and the log-probabilities of every state: two for each label, and one."""
     log_probs, targets, _, lengths, *_ = args
     value = known_value(lengths) if isinstance(lengths, torch.Tensor) else torch.tensor(lengths)
-    if value is None:
-        mode.made_up_shape()
+    if isinstance(lengths, torch.Tensor):
+        mode.decides(lengths)
     longest = targets.shape[-1] if value is None else int(value.max())
     time, batch = log_probs.shape[:2]
     losses, states = (batch,), (batch, time, 2 * longest + 1)

@@ -96,11 +96,9 @@ def _coalesce(mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs:
 
 
 def _num_unique(mode: Any, indices: torch.Tensor) -> int:
+    mode.decides(indices)
     known = known_value(indices)
-    if known is None:
-        mode.made_up_shape()
-        return indices.shape[1]
-    return known.unique(dim=1).shape[1]
+    return indices.shape[1] if known is None else known.unique(dim=1).shape[1]
 
 
 def _sparse_mask(mode: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""What a call of an operator is to the virtual GPU: whether it concerns the card, draws, or writes to the host."""
+"""What a call of an operator is to the virtual GPU: whether it concerns the card or writes to the host."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -32,12 +32,6 @@ def concerns_the_card(func: Any, types: Any, args: Any, kwargs: dict[str, Any]) 
     if device is not None and device.type != "cpu":
         return True
     return copies_file(func, args) or is_parameter_in_the_making(func, args)
-
-
-@cache
-def draws(func: Any) -> bool:
-    """Whether `func` takes random numbers."""
-    return torch.Tag.nondeterministic_seeded in getattr(func, "tags", ())
 
 
 @cache

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from peaksight.virtual_gpu.tensors.values import UNINITIALISED
+from peaksight.virtual_gpu.tensors.value_tables import UNINITIALISED
 
 aten = torch.ops.aten
 

@@ -18,12 +18,12 @@ from peaksight.virtual_gpu.tensors.cached_results import UNKNOWN, CachedResults
 from peaksight.virtual_gpu.tensors.calls import (
     any_real,
     concerns_the_card,
-    draws,
     is_real,
     is_taken_apart,
     writes_to_host,
 )
 from peaksight.virtual_gpu.tensors.devices import PRIM_DEVICE, cpp_device, for_python
+from peaksight.virtual_gpu.tensors.drawing import draws
 from peaksight.virtual_gpu.tensors.in_place import in_place_of
 from peaksight.virtual_gpu.tensors.mapped import copy_of_stand_ins
 from peaksight.virtual_gpu.tensors.observer import Observer
@@ -120,7 +120,8 @@ class VirtualGpuMode(FakeTensorMode):
     def _on_card(self, func: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         if func is aten._local_scalar_dense.default:
             self._observer.leaves(args[0])
-            return values.read_scalar(args[0], lambda: self._observer.made_up("value"))
+            self.decides(args[0], "value")
+            return values.read_scalar(args[0])
         func = in_place_of(func, args, kwargs)
         steps = self._steps(func, args)
         if steps is not None:
@@ -129,8 +130,8 @@ class VirtualGpuMode(FakeTensorMode):
             if out is not NotImplemented:
                 return out
         if self._leaves_the_card(func, args, kwargs):
-            if values.decides_by_stand_in(args[0]):
-                self.made_up_value()
+            if values.decides_on_host(args[0]):
+                self.decides(args[0], "value")
             self._observer.leaves(args[0])
             return values.host_copy(args[0], kwargs.get("dtype"))
         if get_ident() != self._first_thread:
@@ -209,6 +210,13 @@ class VirtualGpuMode(FakeTensorMode):
     def made_up_shape(self) -> None:
         """A shape rule used an upper bound."""
         self._observer.made_up("shape")
+
+    def decides(self, tensor: torch.Tensor, what: str = "shape") -> None:
+        """A `shape` or a `value` comes from the elements of `tensor`: noted where those of the card would be others."""
+        if values.known_value(tensor) is None:
+            self._observer.made_up(what)
+        elif values.is_by_chance(tensor):
+            self._observer.made_up("chance")
 
     def _leaves_the_card(self, func: Any, args: Any, kwargs: dict[str, Any]) -> bool:
         """A device-to-host copy of anything but a module's own tensors and those of weights in the making."""

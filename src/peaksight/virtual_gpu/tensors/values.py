@@ -2,58 +2,35 @@
 
 Masks, lengths and labels decide shapes and branches (`mask.all()`, `lengths.max().item()`, `nonzero`), so small
 integer and boolean tensors carry their real values through device operations, on the CPU and beside the fake
-ones. Values that depend on parameters or activations cannot be known: reading one gives a stand-in (1.0, 1,
-False), which is noted.
+ones. So do random numbers, by chance (`drawing`). Values that depend on parameters or activations cannot be known:
+reading one gives a stand-in (1.0, 1, False), which is noted.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from functools import cache
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
+from peaksight.virtual_gpu.tensors.drawing import DECIDING, OVERWRITE, Draws, draws
 from peaksight.virtual_gpu.tensors.mapped import untouched
+from peaksight.virtual_gpu.tensors.value_tables import (
+    ALL,
+    BY_SHAPE_ALONE,
+    FILLED,
+    KEEPS_FOUND_INF,
+    ON_FINITE_VALUES,
+    UNINITIALISED,
+)
 from peaksight.virtual_gpu.torch_private import FakeTensor
 
 aten = torch.ops.aten
 
 MAX_EXACT_NUMEL = 1 << 20
-MAX_FLOAT_NUMEL = 1 << 12
+MAX_FLOAT_NUMEL = 1 << 16
 STAND_INS = {"floating": 1.0, "integer": 1, "bool": False}
-# On finite values these give the same answer everywhere: a training run that works is assumed to be finite.
-ON_FINITE_VALUES = {aten.isnan.default: False}
-# What they return has any value: as good as another, and overwritten by scatter_ or indexing. That of the last is
-# zero without a byte of memory, which no kernel of the host may read: the tangents of forward-mode AD begin as such.
-UNINITIALISED = {
-    aten.empty.memory_format,
-    aten.empty_strided.default,
-    aten.empty_like.default,
-    aten.new_empty.default,
-    aten.new_empty_strided.default,
-    aten._efficientzerotensor.default,
-}
-# Their values do not depend on those of their first argument, only its shape does.
-BY_SHAPE_ALONE = {
-    aten.ones_like.default,
-    aten.zeros_like.default,
-    aten.full_like.default,
-    aten.new_ones.default,
-    aten.new_zeros.default,
-    aten.new_full.default,
-    aten.zero_.default,
-    aten.fill_.Scalar,
-}
-# Each of their elements is the same number.
-FILLED: dict[Any, Callable[[tuple[Any, ...]], Any]] = {
-    **dict.fromkeys((aten.ones.default, aten.ones_like.default, aten.new_ones.default), lambda args: 1),
-    **dict.fromkeys((aten.zeros.default, aten.zeros_like.default, aten.new_zeros.default), lambda args: 0),
-    **dict.fromkeys((aten.full.default, aten.full_like.default), lambda args: args[1]),
-}
-# Libraries ask whether all is well before they go on: in a run that works it is.
-ALL = {aten.all.default, aten.all.dim, aten._is_all_true.default}
-# The gradients of a run that works are finite, so `found_inf` keeps the zero it was made with.
-KEEPS_FOUND_INF = aten._amp_foreach_non_finite_check_and_unscale_.default
 
 
 def stand_in(dtype: torch.dtype) -> float | int | bool:
@@ -71,9 +48,15 @@ def known_value(tensor: Any) -> torch.Tensor | None:
     return value if family is not None and family.valid else None
 
 
-def decides_by_stand_in(tensor: torch.Tensor) -> bool:
-    """Whether a copy on the host has stand-ins for what decides lengths and branches there: a number, or no floats."""
-    return known_value(tensor) is None and (tensor.numel() == 1 or not tensor.dtype.is_floating_point)
+def is_by_chance(tensor: Any) -> bool:
+    """Whether the known values of `tensor` come from random numbers of the card, which would be others there."""
+    family = family_of(tensor)
+    return family is not None and family.valid and family.by_chance
+
+
+def decides_on_host(tensor: torch.Tensor) -> bool:
+    """Whether a copy on the host may decide lengths and branches there: a number, or no floats."""
+    return tensor.numel() == 1 or not tensor.dtype.is_floating_point
 
 
 def host_copy(tensor: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
@@ -87,16 +70,24 @@ def host_copy(tensor: torch.Tensor, dtype: torch.dtype | None = None) -> torch.T
 
 
 class Family:
-    """Shared by a value and its views: one write that cannot be followed makes all of them unknown."""
+    """Shared by a value and its views: one write that cannot be followed makes all of them unknown.
 
-    __slots__ = ("valid",)
+    One of random numbers makes them `by_chance`.
+    """
+
+    __slots__ = ("by_chance", "valid")
 
     def __init__(self) -> None:
         """As long as nobody writes what cannot be followed."""
         self.valid = True
+        self.by_chance = False
 
+
+# Arguments of an operator that runs on values.
+ON_HOST = {"device": torch.device("cpu"), "generator": None}
 
 _computing: list[Any] = []
+_draws = Draws()
 
 
 def is_computing() -> bool:
@@ -122,7 +113,7 @@ def follow(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -
 
 
 def _follow_small(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outputs: Sequence[FakeTensor]) -> None:
-    if func in BY_SHAPE_ALONE:
+    if func in BY_SHAPE_ALONE or (func in OVERWRITE and known_value(args[0]) is None):
         args = (torch.empty(args[0].shape, dtype=args[0].dtype), *args[1:])
     inputs = [*_tensors_in(args), *_tensors_in(kwargs.values())]
     values = _compute(func, args, kwargs, inputs)
@@ -131,6 +122,7 @@ def _follow_small(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outp
         return
     aliases = func.is_view or func._schema.is_mutable
     family = (family_of(inputs[0]) if aliases else None) or Family()
+    family.by_chance |= draws(func) or any(map(is_by_chance, inputs))
     for output, value in zip(outputs, values, strict=True):
         attach(output, value.clone() if value is args[0] and not aliases else value, family)
 
@@ -138,17 +130,17 @@ def _follow_small(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outp
 def _compute(
     func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], inputs: list[torch.Tensor]
 ) -> Sequence[torch.Tensor] | None:
-    if torch.Tag.nondeterministic_seeded in func.tags:
+    if draws(func) and func not in DECIDING:
         return None
     if not all(known_value(tensor) is not None and tensor.numel() <= MAX_EXACT_NUMEL for tensor in inputs):
         return None
     try:
         args, kwargs = tree_map(_to_host, (args, kwargs))
-        if "device" in kwargs:
-            kwargs["device"] = torch.device("cpu")
+        kwargs |= {name: other for name, other in ON_HOST.items() if name in kwargs}
         _computing.append(func)
         try:
-            result = func(*args, **kwargs)
+            with _draws.drawing() if draws(func) else nullcontext():
+                result = func(*args, **kwargs)
         finally:
             _computing.pop()
     except (RuntimeError, NotImplementedError, TypeError, IndexError, ValueError):
@@ -173,8 +165,10 @@ def _to_host(leaf: Any) -> Any:
 
 def _is_small(tensor: torch.Tensor, func: Any = None, args: tuple[Any, ...] = ()) -> bool:
     """Whether values of `tensor` are followed; masks keep theirs as floats, for what `interpolate` makes of them."""
-    is_mask = (func is aten._to_copy.default and not _is_float(args[0].dtype)) or (
-        func is not None and func.is_view and known_value(args[0]) is not None
+    is_mask = (
+        func in DECIDING
+        or (func is aten._to_copy.default and not _is_float(args[0].dtype))
+        or (func is not None and func.is_view and known_value(args[0]) is not None)
     )
     limit = MAX_FLOAT_NUMEL if _is_float(tensor.dtype) and not is_mask else MAX_EXACT_NUMEL
     return tensor.layout == torch.strided and tensor.numel() <= limit
@@ -230,10 +224,9 @@ def expect(tensor: Any, value: float | bool) -> Any:
     return tensor
 
 
-def read_scalar(tensor: torch.Tensor, on_stand_in: Callable[[], None]) -> float | int | bool:
-    """The answer to `tensor.item()`; `on_stand_in` is called when it had to be made up."""
+def read_scalar(tensor: torch.Tensor) -> float | int | bool:
+    """The answer to `tensor.item()`, a stand-in where it has to be made up."""
     value = known_value(tensor)
     if value is not None:
         return value.item()
-    on_stand_in()
     return getattr(tensor, "_peaksight_expected", stand_in(tensor.dtype))

@@ -1,0 +1,58 @@
+"""Random numbers of the card, drawn on the host where they may decide a length or a branch.
+
+They aren't those that the card draws, but of the same distribution: of a mask that is true with a probability of 0.3,
+as much is true as on the card but for chance. What decides by them is noted, as another run of the card decides
+otherwise.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import torch
+
+aten = torch.ops.aten
+
+SEED = 0
+# What masks, positions, lengths and labels are made of. Not what weights are made of: what they do is unknown anyway.
+DECIDING = {
+    aten.rand.default,
+    aten.rand_like.default,
+    aten.bernoulli.default,
+    aten.bernoulli.p,
+    aten.bernoulli_.float,
+    aten.bernoulli_.Tensor,
+    aten.randint.default,
+    aten.randint.low,
+    aten.randint_like.default,
+    aten.randint_like.low_dtype,
+}
+# Their values do not depend on those that they write over.
+OVERWRITE = {aten.bernoulli_.float, aten.bernoulli_.Tensor}
+
+
+@cache
+def draws(func: Any) -> bool:
+    """Whether `func` takes random numbers."""
+    return torch.Tag.nondeterministic_seeded in getattr(func, "tags", ())
+
+
+class Draws:
+    """A generator beside the script's, which goes on as if nothing had been drawn."""
+
+    def __init__(self) -> None:
+        """The same numbers in each run."""
+        self._state = torch.Generator("cpu").manual_seed(SEED).get_state()
+
+    @contextmanager
+    def drawing(self) -> Iterator[None]:
+        """What is drawn on the host meanwhile is taken from this one."""
+        generator = torch.default_generator
+        others = generator.get_state()
+        generator.set_state(self._state)
+        try:
+            yield
+        finally:
+            self._state = generator.get_state()
+            generator.set_state(others)
