@@ -130,7 +130,7 @@ def test_torchvision(virtual_gpu, memory_format):
 
     check_sizes(virtual_gpu, model, optimizer)
     assert buffers == by_role(virtual_gpu, Role.BUFFER)
-    assert ["convolution-workspace", "draws"] == sorted(slugs(virtual_gpu))
+    assert ["convolution-workspace"] == sorted(slugs(virtual_gpu))
 
 
 def test_lora(virtual_gpu):

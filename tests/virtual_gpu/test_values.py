@@ -282,16 +282,6 @@ def test_packed_sequences(virtual_gpu):
     assert LENGTHS == lengths.tolist()
 
 
-def test_draws_of_the_host(virtual_gpu):
-    """Random draws of the host are real, and noted once parameters took none before them."""
-    before = torch.rand(2).tolist()
-    nn.init.normal_(nn.Linear(4, 4).weight)
-    after = torch.rand(2).tolist()
-
-    assert all(0 <= value < 1 for value in before + after)
-    assert "draws" in slugs(virtual_gpu)
-
-
 def test_large_results_on_the_host_stay_real(virtual_gpu):
     """What an evaluation takes to the CPU, casts, collects and hands to numpy is real, whatever its values."""
     np = pytest.importorskip("numpy")

@@ -28,6 +28,7 @@ from peaksight.virtual_gpu.tensors.in_place import in_place_of
 from peaksight.virtual_gpu.tensors.mapped import copy_of_stand_ins
 from peaksight.virtual_gpu.tensors.observer import Observer
 from peaksight.virtual_gpu.tensors.results import unknown_layout
+from peaksight.virtual_gpu.tensors.skipped_draws import SkippedDraws
 from peaksight.virtual_gpu.tensors.subclasses import OnCard, plain
 from peaksight.virtual_gpu.threads import TURN
 from peaksight.virtual_gpu.torch_private import (
@@ -74,7 +75,8 @@ class VirtualGpuMode(FakeTensorMode):
         self._sparse_rules = sparse_rules
         self._first_thread = get_ident()
         self._nested = False
-        self._skipped_draws = False
+        self._draws = SkippedDraws()
+        self._has_lost_draws = False
         self.moving_modules = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -106,7 +108,7 @@ class VirtualGpuMode(FakeTensorMode):
             return super().dispatch(func, types, *self._all_faked(args, kwargs))
         if concerns_the_card(func, types, args, kwargs):
             return self._on_card(func, types, args, kwargs)
-        if self._skipped_draws and draws(func):
+        if self._has_lost_draws and draws(func):
             self._observer.made_up("draw")
         copied = copy_of_stand_ins(func, args, kwargs)
         return func(*args, **kwargs) if copied is None else copied
@@ -121,6 +123,8 @@ class VirtualGpuMode(FakeTensorMode):
         if func is aten._local_scalar_dense.default:
             self._observer.leaves(args[0])
             self.decides(args[0], "value")
+            # One of the host depends on weights, and so may how often they are drawn.
+            self._has_lost_draws |= args[0].fake_device.type == "cpu" and values.known_value(args[0]) is None
             return values.read_scalar(args[0])
         func = in_place_of(func, args, kwargs)
         steps = self._steps(func, args)
@@ -136,10 +140,12 @@ class VirtualGpuMode(FakeTensorMode):
             return values.host_copy(args[0], kwargs.get("dtype"))
         if get_ident() != self._first_thread:
             self._observer.made_up("thread")
+        asked = dict(kwargs)
         out = self._run_fake(func, types, args, kwargs)
         if out is NotImplemented:
             return out
-        self._skipped_draws |= draws(func) and isinstance(out, FakeTensor) and out.fake_device.type == "cpu"
+        if draws(func) and isinstance(out, FakeTensor) and out.fake_device.type == "cpu":
+            self._has_lost_draws |= not self._draws.pass_by(func, args, asked, out)
         self._observer.after(func, args, kwargs, out, self._cached.known)
         if isinstance(func, torch._ops.OpOverload):
             count = true_counts.count_result(func, args)
