@@ -8,6 +8,7 @@ from torch.overrides import TorchFunctionMode
 
 from peaksight.virtual_gpu.memory.at_the_limit import let_go
 from peaksight.virtual_gpu.tensors.devices import for_cpp, for_python
+from peaksight.virtual_gpu.tensors.read_numbers import read_numbers
 from peaksight.virtual_gpu.tensors.subclasses import move
 from peaksight.virtual_gpu.tensors.tensor_types import rewrite_type
 from peaksight.virtual_gpu.tensors.values import host_copy, known_value
@@ -76,12 +77,26 @@ def _from_data(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     """Make the tensor on the CPU and move it: `torch.tensor(data, device="meta:0")` would lose the index."""
     device = for_cpp(kwargs.get("device") if kwargs.get("device") is not None else default_device())
     if for_python(device) is device:
-        return func(*args, **kwargs)
+        return _of_numbers(func, args, kwargs)
     if args and isinstance(args[0], torch.Tensor) and func is not torch.tensor:
         return args[0].to(device, dtype=kwargs.get("dtype") or args[0].dtype)
     requires_grad = kwargs.pop("requires_grad", False)
-    made = func(*args, **{**kwargs, "device": "cpu"})
+    made = _of_numbers(func, args, {**kwargs, "device": "cpu"})
     return made.to(device).requires_grad_(requires_grad)
+
+
+def _of_numbers(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
+    """A tensor of `args[0]`, of which the host reads the numbers that are tensors."""
+    if not args:
+        return func(**kwargs)
+    data, dtype = read_numbers(args[0], kwargs.get("dtype"))
+    return func(data, *args[1:], **({**kwargs, "dtype": dtype} if dtype is not None else kwargs))
+
+
+def _new_tensor(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
+    """`tensor.new_tensor(data)`, which has the dtype of `tensor` whatever is in `data`."""
+    data = [read_numbers(each, None)[0] for each in args[1:2]]
+    return func(args[0], *data, *args[2:], **{k: for_cpp(v) if k == "device" else v for k, v in kwargs.items()})
 
 
 def _as_array(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
@@ -144,6 +159,7 @@ _REWRITES: dict[Callable[..., Any], Callable[..., Any]] = {
     torch.Tensor.cuda: _cuda,
     torch.Tensor.to: _to,
     torch.Tensor.type: rewrite_type,
+    torch.Tensor.new_tensor: _new_tensor,
     torch.Tensor.numpy: _numpy,
     torch.Tensor.__array__: _array,
     torch.tensor: _from_data,
