@@ -123,6 +123,22 @@ def test_nvtx_and_profiler(virtual_gpu):
         torch.cuda.nvtx.range_pop()
 
 
+def test_profiler(virtual_gpu, capfd):
+    """What the host runs is there, whatever it is sorted by; of the card there is nothing, and no driver complains."""
+    kinds = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    for activities in (kinds, kinds[1:], None):
+        with torch.profiler.profile(activities=activities, record_shapes=True, profile_memory=True) as seen:
+            torch.ones(4, 4, device="cuda").sum()
+            seen.step()
+        assert "aten::sum" in seen.key_averages().table(sort_by="cuda_time_total", row_limit=20)
+    with torch.autograd.profiler.profile(use_device="cuda"):
+        torch.ones(4, device="cuda").sum()
+    with torch.autograd.profiler.emit_nvtx():
+        torch.ones(4, device="cuda").sum()
+
+    assert "CUDA" not in capfd.readouterr().err
+
+
 @pytest.mark.parametrize(("card", "natively"), [("t4", False), ("a100-40gb", True)])
 def test_bfloat16(card, natively):
     """Every card has tensors in bfloat16, also under autocast; before Ampere its arithmetic is emulated."""

@@ -64,7 +64,7 @@ def test_several_cards(monkeypatch):
 def test_what_is_not_simulated(handle):
     """Is not supported, which scripts expect of some cards."""
     with pytest.raises(pynvml.NVMLError, match="Not Supported"):
-        pynvml.nvmlDeviceGetPowerUsage(handle)
+        pynvml.nvmlDeviceGetFanSpeed(handle)
 
 
 def test_the_driver_is_put_back():
@@ -74,3 +74,11 @@ def test_the_driver_is_put_back():
         pynvml.nvmlInit()
 
     assert before is pynvml._nvmlGetFunctionPointer
+
+
+def test_what_loggers_ask_beside_memory(handle):
+    """torch.cuda asks through pynvml, too; a card that does nothing uses nothing."""
+    asked = (torch.cuda.utilization, torch.cuda.memory_usage, torch.cuda.temperature, torch.cuda.power_draw)
+
+    assert [ask() for ask in (*asked, torch.cuda.clock_rate)] == [0] * 5
+    assert pynvml.nvmlDeviceGetUtilizationRates(handle).gpu == 0

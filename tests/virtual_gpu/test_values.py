@@ -17,8 +17,8 @@ def on_card(data, **options):
 
 
 def unknown(*shape, dtype=torch.float32):
-    """A tensor whose values depend on a random draw of the card."""
-    return torch.randn(shape, device="cuda").to(dtype)
+    """A tensor whose values depend on a random draw of the card, by a law that is not known."""
+    return torch.randn(shape, device="cuda").neg().to(dtype)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import torch.distributed as dist
 
 from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu import dynamo, threads, triton_kernels
-from peaksight.virtual_gpu.answers import cuda_answers, data_parallel, memory_answers, torch_answers
+from peaksight.virtual_gpu.answers import cuda_answers, data_parallel, memory_answers, profilers, torch_answers
 from peaksight.virtual_gpu.compiled.compiling import Compiling
 from peaksight.virtual_gpu.compiled.origins import Origins
 from peaksight.virtual_gpu.kernels import (
@@ -94,6 +94,7 @@ def _install_answers(patches: Patches, gpu: "VirtualGpu") -> None:
     cuda_answers.install(patches, gpu.room.card, gpu.rules, gpu.devices)
     memory_answers.install(patches, gpu.devices, gpu.room, gpu.failures.observers)
     data_parallel.install(patches, gpu.devices, gpu.approximations.note)
+    profilers.install(patches)
 
 
 def _install_kernels(patches: Patches, gpu: "VirtualGpu", composite_rules: OpRules) -> None:

@@ -103,6 +103,19 @@ class _Functions:
         processes[0].pid, processes[0].usedGpuMemory = os.getpid(), self._memory.process_bytes(seen_as)
         return SUCCESS
 
+    def _DeviceGetUtilizationRates(self, device: Any, rates: Any) -> int:
+        """A card that only seems to work is idle and cold."""
+        return _write(rates, gpu=0, memory=0)
+
+    def _DeviceGetPowerUsage(self, device: Any, milliwatts: Any) -> int:
+        return _write(milliwatts, value=0)
+
+    def _DeviceGetTemperature(self, device: Any, sensor: Any, degrees: Any) -> int:
+        return _write(degrees, value=0)
+
+    def _DeviceGetClockInfo(self, device: Any, kind: Any, megahertz: Any) -> int:
+        return _write(megahertz, value=0)
+
     def _seen_as(self, device: Any) -> int | None:
         """The index of a card in this process, None where CUDA_VISIBLE_DEVICES hides it."""
         numbers = self._memory.driver_numbers
