@@ -19,6 +19,7 @@ from peaksight.virtual_gpu.kernels import (
     fake_quantization,
     index_composites,
     recurrent,
+    sparse,
     transformers,
 )
 from peaksight.virtual_gpu.kernels.comparisons import comparison_rules
@@ -80,7 +81,7 @@ def install(patches: Patches, gpu: "VirtualGpu") -> None:
 
 def _rules(gpu: "VirtualGpu", composite_rules: OpRules) -> OpRules:
     steps = explicit_rules() | loss_rules() | comparison_rules() | index_composites.steps()
-    steps |= fake_quantization.steps()
+    steps |= fake_quantization.steps() | sparse.steps()
     return composite_rules | steps | transformers.transformer_rules(gpu.rules, gpu.approximations.note)
 
 

@@ -76,3 +76,50 @@ def test_not_coalesced(virtual_gpu):
 def test_vector(virtual_gpu):
     """A matrix times a vector is a vector."""
     assert (NODES,) == tuple((adjacency().cuda() @ torch.randn(NODES, device="cuda")).shape)
+
+
+def test_a_dense_matrix_becomes_sparse(virtual_gpu):
+    """Of what is known, as many elements as are there; then it is multiplied like any other."""
+    dense = torch.eye(64).bool().cuda().float()
+    with births_on(virtual_gpu) as births:
+        matrix = dense.to_sparse()
+    features = torch.randn(64, WIDTH, device="cuda", requires_grad=True)
+    torch.sparse.mm(matrix, features).sum().backward()
+
+    assert (64, True) == (matrix._nnz(), matrix.is_coalesced())
+    assert [2 * 64 * 8, 64 * 4] == [part.numel() * part.itemsize for part in (matrix._indices(), matrix._values())]
+    assert {2 * 64 * 8, 64 * 4} <= set(requested(births))
+    assert features.grad.shape == features.shape
+
+
+def test_a_drawn_matrix_becomes_sparse(virtual_gpu):
+    """A tenth of its elements is there."""
+    assert 10_000 == (torch.rand(1000, 100, device="cuda") < 0.1).float().to_sparse()._nnz()
+
+
+@pytest.mark.parametrize(
+    ("normalise", "num_elements"),
+    [
+        (lambda a: 2 * a, EDGES),
+        (lambda a: a / 2, EDGES),
+        (lambda a: a * torch.ones((), device="cuda"), EDGES),
+        (lambda a: torch.sparse.softmax(a, 1), EDGES),
+        (lambda a: torch.sparse.sum(a, 0), EDGES),
+    ],
+)
+def test_normalised(virtual_gpu, normalise, num_elements):
+    """There are as many values as before, and no dense matrix."""
+    matrix = adjacency(coalesced=False).to("cuda")
+    with births_on(virtual_gpu) as births:
+        normalised = normalise(matrix)
+
+    assert num_elements == normalised._nnz()
+    assert max(requested(births)) <= 2 * EDGES * 8
+
+
+def test_degrees(virtual_gpu):
+    """What a sum over columns leaves is a vector once it is dense, and the sum of all one number."""
+    matrix = adjacency().to("cuda")
+
+    assert (NODES,) == tuple(torch.sparse.sum(matrix, 1).to_dense().shape)
+    assert () == tuple(torch.sparse.sum(matrix).shape)

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from peaksight.virtual_gpu.kernels.sparse import is_sparse
+from peaksight.virtual_gpu.kernels.sparse import is_sparse, made
 
 aten = torch.ops.aten
 
@@ -26,6 +26,8 @@ def sparse_rules() -> dict[Any, Callable[..., Any]]:
         aten.mv.default: _mv,
         aten.t.default: _transposed,
         aten.transpose.int: _transposed,
+        aten.mul.Tensor: _scaled,
+        aten.div.Tensor: _scaled,
     }
 
 
@@ -60,6 +62,14 @@ def _pointers(rows: torch.Tensor, num_rows: int) -> torch.Tensor:
     pointers = rows.new_empty(num_rows + 1, dtype=torch.int32)
     rows.to(torch.int32)
     return pointers
+
+
+def _scaled(left: Any, right: Any) -> torch.Tensor:
+    """By one number: other values at the same indices (`mul_out_sparse_zerodim` in SparseTensorMath.cpp)."""
+    matrix, number = (left, right) if is_sparse(left) else (right, left)
+    if isinstance(number, torch.Tensor) and (is_sparse(number) or number.dim()):
+        return NotImplemented
+    return made(matrix, matrix._indices(), matrix._values() * number, is_coalesced=matrix.is_coalesced())
 
 
 def _transposed(matrix: torch.Tensor, first: int = 0, second: int = 1) -> torch.Tensor:
