@@ -146,7 +146,7 @@ def test_nanogpt(project):
     categories = by("category", report)
 
     check_fit(report)
-    assert {"compile", "draws", "values"} <= slugs(report)
+    assert {"compile", "values"} <= slugs(report)
     assert ["model.py", "train.py"] == files_at_peak(report)
     assert "backward" == report.peak.phase
     assert about(NANOGPT_BYTES) == categories["parameter"]
