@@ -254,3 +254,19 @@ def test_a_second_training_is_followed_to_its_own_steady_state():
                 optimizer.zero_grad()
 
     assert len(gpu.ledger.steps) >= 32
+
+
+def test_each_training_is_followed_as_far(monkeypatch):
+    """GIVEN trainings that together take more blocks than one may, THEN what follows the last is reached."""
+    with h100(max_steps=None, lookout=_NeverDone(".")) as gpu:
+        for size in (64, 128):
+            model = nn.Linear(size, 512).cuda()
+            optimizer = torch.optim.AdamW(model.parameters())
+            for _step in range(30):
+                before = gpu.devices.num_births
+                model(torch.randn(size * size, size, device="cuda")).sum().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+                monkeypatch.setattr(stopping, "MAX_BLOCKS_LEFT", 40 * (gpu.devices.num_births - before))
+
+    assert len([step for step in gpu.ledger.steps if step.complete]) == 60

@@ -14,6 +14,8 @@ MAX_TRIALS = 100
 MAX_ROUNDS_LEFT = 10
 # and neither are loops whose rounds together take no more blocks of the card than that: some seconds on the host.
 MAX_BLOCKS_LEFT = 30_000
+# Trainings of one script, each with an optimizer of its own, that may take as much.
+MAX_TRAININGS = 4
 # Of steps that leave something behind: enough to see what, and how much.
 MIN_GROWING = 6
 # Of the peak, what a step must leave behind to count: ten thousand steps would add a tenth of it.
@@ -93,16 +95,26 @@ class Allowance:
     """How far a script is followed once its steps show nothing new, to come to what was not reached yet.
 
     That is to the end of one loop with few rounds left, and through others as long as all of it takes few blocks:
-    `count_blocks` says how many the card has handed out.
+    `count_blocks` says how many the card has handed out. A training with another optimizer has as much again.
     """
 
     def __init__(self, count_blocks: Callable[[], int]) -> None:
         """No step has ended."""
         self._count_blocks = count_blocks
+        self._optimizers: set[int] = set()
+        self._num_trainings = 1
         self._num_blocks = 0
         self._blocks_of_step = 0
         self._blocks_when_known: int | None = None
         self._had_its_loop = False
+
+    def stepped(self, optimizer: object) -> None:
+        """One that steps for the first time, once others showed nothing new, begins another training."""
+        is_new = id(optimizer) not in self._optimizers
+        self._optimizers.add(id(optimizer))
+        if is_new and self._blocks_when_known is not None and self._num_trainings < MAX_TRAININGS:
+            self._num_trainings += 1
+            self._blocks_when_known, self._had_its_loop = None, False
 
     def step_ended(self) -> None:
         """Count the blocks of the step."""

@@ -149,6 +149,7 @@ class TrainingLoop:
         """Count an optimizer's step; raises StopSimulation when enough was seen."""
         if not self.is_followed:
             return
+        self._allowance.stepped(optimizer)
         if is_trial():
             self._on_trial()
         elif self._passes.ended_by(optimizer):
