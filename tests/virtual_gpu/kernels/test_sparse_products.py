@@ -94,9 +94,9 @@ def test_a_dense_matrix_becomes_sparse(virtual_gpu):
 
 def test_a_drawn_matrix_becomes_sparse(virtual_gpu):
     """A tenth of its elements is there."""
-    drawn = torch.randn(1000, 100, device="cuda") < -1.2816
+    drawn = torch.rand(1000, 100, device="cuda") < 0.1
 
-    assert pytest.approx(10_000, rel=1e-3) == drawn.float().to_sparse()._nnz()
+    assert pytest.approx(10_000, rel=0.05) == drawn.float().to_sparse()._nnz()
 
 
 @pytest.mark.parametrize(
