@@ -121,8 +121,8 @@ def test_classes_that_are_written(virtual_gpu):
 
 @pytest.mark.parametrize("num_labels", [100, 103, 7])
 def test_ranges_of_choices_add_up(virtual_gpu, num_labels):
-    """Labels drawn on the card, cluster by cluster."""
-    labels = torch.randint(50, (num_labels,), device="cuda")
+    """Labels that a teacher gives, cluster by cluster."""
+    labels = torch.randn(num_labels, 50, device="cuda").argmax(-1)
     clusters = [(0, 10), (10, 30), (30, 50)]
     sizes = [len(((labels >= low) & (labels < high)).nonzero()) for low, high in clusters]
 
@@ -133,9 +133,9 @@ def test_ranges_of_choices_add_up(virtual_gpu, num_labels):
 
 def test_what_is_written_to_a_mask_is_not_of_a_range(virtual_gpu):
     """As with any bound."""
-    labels = torch.randint(50, (100,), device="cuda")
+    labels = torch.randn(100, 50, device="cuda").argmax(-1)
     low, high = labels < 10, labels >= 10
-    low[torch.randint(100, (5,), device="cuda")] = True
+    low[torch.randn(5, 100, device="cuda").argmax(-1)] = True
 
     assert 25 == len(low.nonzero())
     assert 25 == len((low & high).nonzero())
