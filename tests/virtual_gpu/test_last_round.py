@@ -1,5 +1,7 @@
 """What follows a training that is over at its steady state is run, too."""
 
+from itertools import count
+
 import pytest
 import torch
 from torch import nn
@@ -270,3 +272,23 @@ def test_each_training_is_followed_as_far(monkeypatch):
                 monkeypatch.setattr(stopping, "MAX_BLOCKS_LEFT", 40 * (gpu.devices.num_births - before))
 
     assert len([step for step in gpu.ledger.steps if step.complete]) == 60
+
+
+class _Optimizer:
+    """Gone as soon as nobody holds it."""
+
+
+def test_a_training_is_another_wherever_its_optimizer_lies(monkeypatch):
+    """GIVEN an optimizer in the memory of one that is gone, THEN it has as much room as that one had."""
+    monkeypatch.setattr(stopping, "MAX_BLOCKS_LEFT", 11)
+    blocks = count()
+    allowance = stopping.Allowance(lambda: next(blocks))
+    covered = []
+    for _training in range(3):
+        optimizer = _Optimizer()
+        allowance.stepped(optimizer)
+        allowance.step_ended()
+        covered.append(allowance.covers(11))
+        del optimizer
+
+    assert [True] * 3 == covered

@@ -1,6 +1,8 @@
 """The end of a simulated run from the inside, and the rules that say when."""
 
 from collections.abc import Callable
+from typing import Any
+from weakref import WeakSet
 
 from peaksight.units import MIB
 
@@ -13,7 +15,7 @@ MAX_TRIALS = 100
 # A loop that has no more rounds left than that is not left before its end where something follows it,
 MAX_ROUNDS_LEFT = 10
 # and neither are loops whose rounds together take no more blocks of the card than that: some seconds on the host.
-MAX_BLOCKS_LEFT = 30_000
+MAX_BLOCKS_LEFT = 40_000
 # Trainings of one script, each with an optimizer of its own, that may take as much.
 MAX_TRAININGS = 4
 # Of steps that leave something behind: enough to see what, and how much.
@@ -101,17 +103,17 @@ class Allowance:
     def __init__(self, count_blocks: Callable[[], int]) -> None:
         """No step has ended."""
         self._count_blocks = count_blocks
-        self._optimizers: set[int] = set()
+        self._optimizers: WeakSet[Any] = WeakSet()
         self._num_trainings = 1
         self._num_blocks = 0
         self._blocks_of_step = 0
         self._blocks_when_known: int | None = None
         self._had_its_loop = False
 
-    def stepped(self, optimizer: object) -> None:
+    def stepped(self, optimizer: Any) -> None:
         """One that steps for the first time, once others showed nothing new, begins another training."""
-        is_new = id(optimizer) not in self._optimizers
-        self._optimizers.add(id(optimizer))
+        is_new = optimizer not in self._optimizers
+        self._optimizers.add(optimizer)
         if is_new and self._blocks_when_known is not None and self._num_trainings < MAX_TRAININGS:
             self._num_trainings += 1
             self._blocks_when_known, self._had_its_loop = None, False
