@@ -38,6 +38,8 @@ from peaksight.units import format_bytes
 LOSSES = {"aten::_log_softmax", "aten::_log_softmax_backward_data"}
 # Fewer classes than that are no vocabulary.
 MIN_CLASSES = 1024
+# Of the positions: the last word of every sequence has no next one, which is no reason to select.
+MIN_IGNORED = 0.02
 
 
 def examine(evidence: Evidence) -> Answer:
@@ -91,7 +93,7 @@ def _labelled(labels: LabelFact | None) -> str:
 
 def _fewer(evidence: Evidence, blocks: Sequence[Allocation], labels: LabelFact | None) -> Iterator[Fix]:
     """Logits for labelled positions only, and what is then left of `blocks`."""
-    if labels is None:
+    if labels is None or labels.num_ignored < MIN_IGNORED * labels.count:
         return
     share = 1 - labels.num_ignored / labels.count
     left = evidence.lifetimes.with_sizes({block: int(block.allocated_bytes * share) for block in blocks})

@@ -29,6 +29,14 @@ def test_positions_without_a_label_are_counted():
     ]
 
 
+def test_labels_but_for_the_last_words():
+    """Near miss: nothing is selected where every position has one, or all but the last words."""
+    run = replace(_with_classes(32768), labels=(LabelFact(born=1, count=32, num_ignored=0),))
+    (finding,) = logits_unsupervised.RULE.look(Evidence(run))
+
+    assert ["sliced-loss"] == [fix.kind for fix in finding.fixes]
+
+
 def test_of_two_losses_the_labels_of_the_logits_are_told():
     """GIVEN a later loss of fewer positions, THEN as many labels as there are logits decide."""
     labels = tuple(LabelFact(born=born, count=count, num_ignored=20) for born, count in ((1, 31), (2, 24)))
