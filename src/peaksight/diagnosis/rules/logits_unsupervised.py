@@ -78,10 +78,11 @@ def examine(evidence: Evidence) -> Answer:
 
 
 def _labels_of(evidence: Evidence, rows: int) -> LabelFact | None:
-    """The last labels before the peak of those whose number is nearest to the `rows` of logits."""
+    """The last labels before the peak of those whose number is nearest to the `rows` of logits, if some have none."""
     before = [label for label in evidence.capture.labels if label.born <= evidence.capture.peak_tick]
     about = [label for label in before if rows <= 2 * label.count <= 4 * rows]
-    return min(reversed(about), key=lambda label: abs(label.count - rows), default=None)
+    nearest = min(reversed(about), key=lambda label: abs(label.count - rows), default=None)
+    return nearest if nearest and nearest.num_ignored >= MIN_IGNORED * nearest.count else None
 
 
 def _labelled(labels: LabelFact | None) -> str:
@@ -93,7 +94,7 @@ def _labelled(labels: LabelFact | None) -> str:
 
 def _fewer(evidence: Evidence, blocks: Sequence[Allocation], labels: LabelFact | None) -> Iterator[Fix]:
     """Logits for labelled positions only, and what is then left of `blocks`."""
-    if labels is None or labels.num_ignored < MIN_IGNORED * labels.count:
+    if labels is None:
         return
     share = 1 - labels.num_ignored / labels.count
     left = evidence.lifetimes.with_sizes({block: int(block.allocated_bytes * share) for block in blocks})
