@@ -108,8 +108,8 @@ def test_an_evaluation_that_a_trainer_makes(tmp_path, script):
 
 
 def test_a_long_training_is_stopped_before(tmp_path):
-    """GIVEN a thousand steps, THEN the evaluation is named as not reached."""
-    code, report, _ = run(tmp_path, 1000, EVALUATION)
+    """GIVEN twenty thousand steps, THEN the evaluation is named as not reached."""
+    code, report, _ = run(tmp_path, 20_000, EVALUATION)
 
     assert (code, report["finished"]) == (0, "steady")
     assert report["not_reached"]

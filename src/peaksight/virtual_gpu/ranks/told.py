@@ -1,9 +1,11 @@
 """What the first simulated rank leaves for those that are simulated after it; imports no torch."""
 
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from peaksight.virtual_gpu.script.shared_files import JobFiles
@@ -20,6 +22,13 @@ class Told:
 
 @contextmanager
 def telling() -> Iterator[Told]:
-    """For the ranks of one job, one after the other, whose scratch directory goes with it."""
-    with TemporaryDirectory(prefix="peaksight-", ignore_cleanup_errors=True) as root:
+    """For the ranks of one job, one after the other, whose scratch directory goes with it.
+
+    A process that a script forked comes by here, too, and leaves it to the others.
+    """
+    root, process = os.path.realpath(tempfile.mkdtemp(prefix="peaksight-")), os.getpid()
+    try:
         yield Told(files=JobFiles(root))
+    finally:
+        if os.getpid() == process:
+            shutil.rmtree(root, ignore_errors=True)
