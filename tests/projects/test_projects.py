@@ -252,7 +252,7 @@ def test_detection(project):
 
     check_steps(report)
     assert {"shapes", "values", "convolution-workspace"} <= slugs(report)
-    assert {"engine.py", "train.py"} == set(files_at_peak(report))
+    assert {"engine.py", "train.py"} <= set(files_at_peak(report)) <= {"engine.py", "train.py", "utils.py"}
     assert any(module.startswith("FasterRCNN.roi_heads") for module in by("module", report))
     weights = by("category", report)["parameter"]
     assert about(2 * weights) == written(report)["checkpoints/model_0.pth"]  # with momentum
@@ -279,10 +279,10 @@ def test_diffusion(project):
 
 def test_gnn(project):
     """Sampled neighbourhoods, every one of another size; the evaluation of the whole graph makes the peak."""
-    report = project("gnn").run("train.py", "--conv", "gat")
+    report = project("gnn").run("--steps", "5", "train.py", "--conv", "gat")
     steps = [step.peak_allocated_bytes for step in report.steps]
 
-    check_fit(report, num_steps=5)
+    check_steps(report)
     assert "evaluation" == report.peak.phase
     assert report.peak.at.startswith("layers.py:")
     assert max(steps) == steps[report.peak.step - 1] > 2 * steps[0]
