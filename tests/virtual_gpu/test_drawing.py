@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from .cards import slugs
+from .cards import h100, slugs
 
 pytestmark = pytest.mark.torch
 
@@ -94,3 +94,13 @@ def test_weights_are_not_drawn(virtual_gpu):
 
     assert 1.0 == layer.weight.sum().item()
     assert "values" in slugs(virtual_gpu)
+
+
+def test_each_run_draws_the_same():
+    """GIVEN two runs in one process, THEN both have the same masks."""
+    counts = []
+    for _run in range(2):
+        with h100(max_steps=None):
+            counts.append([len(by_threshold().nonzero()) for _ in range(3)])
+
+    assert counts[0] == counts[1]

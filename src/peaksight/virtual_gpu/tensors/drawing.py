@@ -42,7 +42,11 @@ class Draws:
     """A generator beside the script's, which goes on as if nothing had been drawn."""
 
     def __init__(self) -> None:
-        """The same numbers in each run."""
+        """At its first number."""
+        self.restart()
+
+    def restart(self) -> None:
+        """A run begins, which draws the same numbers as each."""
         self._state = torch.Generator("cpu").manual_seed(SEED).get_state()
 
     @contextmanager

@@ -76,6 +76,7 @@ class VirtualGpuMode(FakeTensorMode):
         self._first_thread = get_ident()
         self._nested = False
         self._draws = SkippedDraws()
+        values.DRAWS.restart()
         self._has_lost_draws = False
         self.moving_modules = 0
 

@@ -87,7 +87,7 @@ class Family:
 ON_HOST = {"device": torch.device("cpu"), "generator": None}
 
 _computing: list[Any] = []
-_draws = Draws()
+DRAWS = Draws()
 
 
 def is_computing() -> bool:
@@ -139,7 +139,7 @@ def _compute(
         kwargs |= {name: other for name, other in ON_HOST.items() if name in kwargs}
         _computing.append(func)
         try:
-            with _draws.drawing() if draws(func) else nullcontext():
+            with DRAWS.drawing() if draws(func) else nullcontext():
                 result = func(*args, **kwargs)
         finally:
             _computing.pop()
