@@ -32,7 +32,7 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make peers", description=__doc__)
     parser.add_argument("--python", default=sys.executable, help="the interpreter that has the peers installed")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes at a time (default: 2)")
-    parser.add_argument("--timeout", type=float, default=600, metavar="SECONDS", help="for one answer (default: 600)")
+    parser.add_argument("--cpu", type=float, default=120, metavar="SECONDS", help="for one answer (default: 120)")
     parser.add_argument("--only", nargs="+", default=[""], metavar="PREFIX", help="only these workloads; no page")
     return parser.parse_args()
 
@@ -44,7 +44,7 @@ def _ask_all(chosen: Sequence[Workload], options: argparse.Namespace) -> Results
 
 def _ask(workload: Workload, options: argparse.Namespace) -> Result:
     ours = predict(workload)
-    answers = ask(workload, python=options.python, timeout_seconds=options.timeout)
+    answers = ask(workload, python=options.python, cpu_seconds=options.cpu)
     for module, answer in answers.items():
         told = answer.reason or f"{answer.predicted_bytes:,d} bytes"
         print(f"{workload.name}: {module}: {told}, {answer.cpu_seconds:.0f} s", file=sys.stderr, flush=True)

@@ -32,9 +32,9 @@ class Answer:
     cpu_seconds: float = 0.0
 
 
-def ask(workload: Workload, *, python: str, timeout_seconds: float) -> dict[str, Answer]:
-    """The answers of all peers by module, on the interpreter `python`; each has `timeout_seconds`."""
-    command = [python, "-m", "benchmarks.peers.worker", workload.name, str(timeout_seconds)]
+def ask(workload: Workload, *, python: str, cpu_seconds: float) -> dict[str, Answer]:
+    """The answers of all peers by module, on the interpreter `python`; each has `cpu_seconds`."""
+    command = [python, "-m", "benchmarks.peers.worker", workload.name, str(cpu_seconds)]
     done = subprocess.run(command, cwd=ROOT, env=os.environ | ENVIRONMENT | SETTINGS, capture_output=True, text=True)
     if done.returncode:
         reason = done.stderr.splitlines()[-1]

@@ -1,6 +1,5 @@
 """The page docs/peers.md, which is also what the command prints."""
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -26,8 +25,7 @@ four other tools in the same run, without a GPU, and compared with what one did.
   (predicted - measured) / measured.
 - peaksight takes the script. The others want a model and a batch in hand, which are taken from the script where it
   first calls its model, as fake tensors. *CPU seconds* are medians of answers, imports included.
-- The machine of {num_cores} cores had a load of {load:.0f} in the last quarter hour: an answer that did not come in its
-  time may come on an idle one."""
+- The time that an answer may take is that of the processor: what else the machine does decides none."""
 
 OURS = ("peaksight, allocated", "peaksight, reserved")
 
@@ -106,8 +104,6 @@ def _introduction(results: Results, versions: Mapping[str, str]) -> str:
         measured_torch=measured["torch"],
         today=date.today(),
         torch=version("torch"),
-        num_cores=os.cpu_count(),
-        load=os.getloadavg()[2],
         num_asked=len(results.workloads),
         num_workloads=len(workloads()),
         rules=TORCH,

@@ -7,7 +7,7 @@ from torch._subclasses import FakeTensorMode
 
 from benchmarks.accuracy.predictions import Prediction
 from benchmarks.accuracy.workloads import workloads
-from benchmarks.peers import mem_tracker, settings
+from benchmarks.peers import mem_tracker, settings, worker
 from benchmarks.peers.answers import Answer
 from benchmarks.peers.fake_modules import convert_modules, to_meta
 from benchmarks.peers.first_step import first_step_of
@@ -68,6 +68,20 @@ def test_mem_tracker_sees_every_step_of_a_script():
     parameter_bytes = sum(p.nbytes for p in first_step_of(workload).model.parameters())
 
     assert 4 * parameter_bytes < mem_tracker.predict(workload, first_step_of(workload)) < 20 * parameter_bytes
+
+
+def test_an_answer_may_take_so_much_of_the_processor(monkeypatch):
+    """A peer that works on and on is ended after the seconds it has, however busy the machine is."""
+
+    def answer_never(*asked):
+        while True:
+            pass
+
+    monkeypatch.setattr(worker, "_answer", answer_never)
+
+    answer = worker._forked("mem_tracker", workload_of("lstm"), None, 1)
+
+    assert answer == Answer(reason="no answer in 1 s of CPU")
 
 
 def test_the_page_tells_errors_and_why_there_is_no_number():
