@@ -124,6 +124,25 @@ def test_writes_of_known_values(virtual_gpu):
     assert [0, 2, 2, 7] == tensor.tolist()
 
 
+@pytest.mark.parametrize(
+    ("write", "expected"),
+    [
+        (lambda mask: mask[0].fill_(True), [True, True, False, False]),
+        (lambda mask: mask.__setitem__((slice(None), 1), True), [False, True, False, True]),
+        (lambda mask: mask.fill_(True), [True, True, True, True]),
+        (lambda mask: mask.fill_(True)[1].zero_(), [True, True, False, False]),
+    ],
+)
+def test_filled_views(virtual_gpu, write, expected):
+    """What is filled with one number is filled in every view, and in what it is a view of."""
+    mask = torch.zeros(2, 2, dtype=torch.bool, device="cuda")
+    views = [mask.view(4), mask]
+    write(mask)
+
+    assert [expected, expected] == [view.flatten().tolist() for view in views]
+    assert "values" not in slugs(virtual_gpu)
+
+
 def test_writes_do_not_reach_clones(virtual_gpu):
     """A clone keeps its values when the original changes."""
     tensor = torch.zeros(2, device="cuda")

@@ -28,8 +28,6 @@ DECIDING = {
     aten.randint_like.default,
     aten.randint_like.low_dtype,
 }
-# Their values do not depend on those that they write over.
-OVERWRITE = {aten.bernoulli_.float, aten.bernoulli_.Tensor}
 
 
 @cache

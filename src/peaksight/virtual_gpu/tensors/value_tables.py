@@ -27,13 +27,13 @@ BY_SHAPE_ALONE = {
     aten.new_ones.default,
     aten.new_zeros.default,
     aten.new_full.default,
-    aten.zero_.default,
-    aten.fill_.Scalar,
     aten.rand_like.default,
     aten.bernoulli.p,
     aten.randint_like.default,
     aten.randint_like.low_dtype,
 }
+# Their values do not depend on those that they write over, which views of these share.
+OVERWRITE = {aten.zero_.default, aten.fill_.Scalar, aten.bernoulli_.float, aten.bernoulli_.Tensor}
 # Each of their elements is the same number.
 FILLED: dict[Any, Callable[[tuple[Any, ...]], Any]] = {
     **dict.fromkeys((aten.ones.default, aten.ones_like.default, aten.new_ones.default), lambda args: 1),

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
-from peaksight.virtual_gpu.tensors.drawing import DECIDING, OVERWRITE, Draws, draws
+from peaksight.virtual_gpu.tensors.drawing import DECIDING, Draws, draws
 from peaksight.virtual_gpu.tensors.mapped import untouched
 from peaksight.virtual_gpu.tensors.value_tables import (
     ALL,
@@ -22,6 +22,7 @@ from peaksight.virtual_gpu.tensors.value_tables import (
     FILLED,
     KEEPS_FOUND_INF,
     ON_FINITE_VALUES,
+    OVERWRITE,
     UNINITIALISED,
 )
 from peaksight.virtual_gpu.torch_private import FakeTensor
