@@ -83,13 +83,13 @@ def _own_process(message: OomMessage) -> ProcessUse | None:
     fitting = [
         process
         for process in message.processes
-        if reserved - slack <= process.bytes <= reserved + MAX_OUTSIDE_BYTES and _leaves_room(message, process)
+        if reserved - slack <= process.bytes <= reserved + MAX_OUTSIDE_BYTES and _leaves_room(message)
     ]
     return min(fitting, key=lambda process: process.bytes, default=None)
 
 
-def _leaves_room(message: OomMessage, process: ProcessUse) -> bool:
-    """Were `process` another one, this one's reserved memory would have to fit beside it: it does not."""
+def _leaves_room(message: OomMessage) -> bool:
+    """Were every process another one, this one's reserved memory would have to fit beside them: it does not."""
     if message.capacity_bytes is None or message.free_bytes is None or message.reserved_bytes is None:
         return True
     used = message.capacity_bytes - message.free_bytes

@@ -53,7 +53,7 @@ def _request(message: OomMessage) -> Iterator[Check]:
         text = f"{format_bytes(free)} free, {asked} asked: not a plain shortage."
         yield Check(name="free-but-refused", text=text, holds=False)
     if idle is not None and idle > 0:
-        yield _idle(message, requested, free, idle)
+        yield _idle(requested, free, idle)
 
 
 def _shortage(asked: str, requested: int, free: int) -> Check:
@@ -66,7 +66,7 @@ def _shortage(asked: str, requested: int, free: int) -> Check:
     return Check(name="shortage", text=text, holds=True)
 
 
-def _idle(message: OomMessage, requested: int, free: int, idle: int) -> Check:
+def _idle(requested: int, free: int, idle: int) -> Check:
     if free + idle < requested:
         text = (
             f"{format_bytes(free)} free + {format_bytes(idle)} idle < {format_bytes(requested)} asked: not "

@@ -47,7 +47,7 @@ def examine(evidence: Evidence) -> Answer:
     return [
         Finding(
             rule=RULE.slug,
-            title=_title(evidence, cached, saved if has_effect else 0),
+            title=_title(cached, saved if has_effect else 0),
             bytes=saved if has_effect else 0,
             evidence=_sentences(evidence, cached),
             fixes=(_fix(saved),) if has_effect else (),
@@ -58,7 +58,7 @@ def examine(evidence: Evidence) -> Answer:
     ]
 
 
-def _title(evidence: Evidence, cached: list[Allocation], saved: int) -> str:
+def _title(cached: list[Allocation], saved: int) -> str:
     step = max(allocation.step for allocation in cached)
     size = format_bytes(total_bytes(a for a in cached if a.step == step))
     if saved:

@@ -25,7 +25,7 @@ def check_omissions(text: str, rows: Sequence[Claim], facts: Sequence[Fact]) -> 
 
 
 def _left_out(text: str, budget: Budget, facts: Sequence[Fact]) -> Iterator[tuple[str, str]]:
-    for number_of, kind in enumerate((_of_adam(text, budget), _of_ddp(text, budget), _logits(text, budget, facts))):
+    for number_of, kind in enumerate((_of_adam(text, budget), _of_ddp(text, budget), _logits(budget, facts))):
         for what, num_bytes in kind:
             total = f"{budget.total.printed} ({budget.total.label})"
             yield str(number_of), f"{what}, {num_bytes / GB:.3g} GB: no row of {total} has it."
@@ -51,7 +51,7 @@ def _of_ddp(text: str, budget: Budget) -> Iterator[tuple[str, float]]:
         yield "DDP's buckets are as large as the gradients", gradients
 
 
-def _logits(text: str, budget: Budget, facts: Sequence[Fact]) -> Iterator[tuple[str, float]]:
+def _logits(budget: Budget, facts: Sequence[Fact]) -> Iterator[tuple[str, float]]:
     """batch x tokens x vocabulary of the model that is named, in half precision."""
     vocabulary = max((fact.value for fact in facts if fact.name in ("model_vocab", "vocab")), default=0)
     label = " ".join(row.label for row in budget.parts)

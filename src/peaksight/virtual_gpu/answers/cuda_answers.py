@@ -22,7 +22,7 @@ def install(patches: Patches, card: Card, rules: DeviceRules, devices: Devices) 
     patches.callback(exchange_device, 0)
     tensor_types.install(patches)
     for owner, answers in (
-        (torch.cuda, device_answers(card, rules, devices) | stream_answers(streams) | random_answers(devices)),
+        (torch.cuda, device_answers(card, devices) | stream_answers(streams) | random_answers(devices)),
         (torch.cuda.random, random_answers(devices)),
         (torch.cuda.streams, stream_answers(streams)),
         (torch, generic_answers() | {"Generator": Generator}),
@@ -44,7 +44,7 @@ def _always(value: Any) -> Any:
     return lambda *args, **kwargs: value
 
 
-def device_answers(card: Card, rules: DeviceRules, devices: Devices) -> dict[str, Any]:
+def device_answers(card: Card, devices: Devices) -> dict[str, Any]:
     """Names, numbers and capabilities; initialisation does nothing."""
 
     def get_device_properties(device: Any = None) -> SimpleNamespace:
@@ -54,21 +54,7 @@ def device_answers(card: Card, rules: DeviceRules, devices: Devices) -> dict[str
         return properties
 
     major, minor = card.capability
-    properties = SimpleNamespace(
-        name=card.product_name,
-        major=major,
-        minor=minor,
-        total_memory=card.total_bytes,
-        multi_processor_count=card.multi_processor_count,
-        L2_cache_size=card.l2_bytes,
-        warp_size=32,
-        max_threads_per_multi_processor=card.threads_per_multi_processor,
-        regs_per_multiprocessor=65536,
-        is_integrated=False,
-        is_multi_gpu_board=False,
-        gcnArchName="",
-        uuid="00000000-0000-0000-0000-000000000000",
-    )
+    properties = _properties_of(card)
     return {
         "_lazy_init": _always(None),
         "init": _always(None),
@@ -93,6 +79,26 @@ def device_answers(card: Card, rules: DeviceRules, devices: Devices) -> dict[str
         "can_device_access_peer": _peers(card, devices),
         "utilization": _always(0),
     }
+
+
+def _properties_of(card: Card) -> SimpleNamespace:
+    """As `torch.cuda.get_device_properties` gives them; sizes in bytes."""
+    major, minor = card.capability
+    return SimpleNamespace(
+        name=card.product_name,
+        major=major,
+        minor=minor,
+        total_memory=card.total_bytes,
+        multi_processor_count=card.multi_processor_count,
+        L2_cache_size=card.l2_bytes,
+        warp_size=32,
+        max_threads_per_multi_processor=card.threads_per_multi_processor,
+        regs_per_multiprocessor=65536,
+        is_integrated=False,
+        is_multi_gpu_board=False,
+        gcnArchName="",
+        uuid="00000000-0000-0000-0000-000000000000",
+    )
 
 
 def _set_device(devices: Devices) -> Callable[[Any], None]:
