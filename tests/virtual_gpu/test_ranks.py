@@ -2,11 +2,13 @@
 
 import importlib
 import sys
+from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
 import torch
 import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
 import torch.distributed.checkpoint as dcp
 import torch.multiprocessing
 from torch import nn
@@ -154,7 +156,7 @@ def test_a_checkpoint_that_another_rank_saved(tmp_path):
 
 
 def test_a_sharded_checkpoint(rank, tmp_path):
-    """Each rank saves its shards, as if it were the only one, and loads them."""
+    """Each rank saves its shards, as if it were the only one, and loads them, which is said."""
     model = mlp()
     fully_shard(model)
     with Scratch() as files:
@@ -165,6 +167,7 @@ def test_a_sharded_checkpoint(rank, tmp_path):
 
     assert loaded["model"]["0.weight"].to_local().shape == (4096 // SIZE, 64)
     assert sorted(written) == [".metadata", "__0_0.distcp"]
+    assert "sharded-checkpoints" in slugs(rank)
 
 
 def test_groups_of_some(rank):
@@ -186,6 +189,61 @@ def test_collectives_are_kept(rank):
         ("all_reduce", "float32[4, 2]", "0-3", 1),
         ("barrier", "", "0,2", 1),
     ]
+
+
+def kinds_of(gpu):
+    """Of the collectives that were called."""
+    return [call.kind for call in gpu.collectives.facts]
+
+
+def test_operators_and_roots_are_kept(rank):
+    """GIVEN a group of ranks 1 and 2, THEN roots are told as they are numbered in the world, and sums go unsaid."""
+    group, x = dist.new_group([1, RANK]), torch.ones(2, device="cuda")
+    parts = [torch.empty_like(x), torch.empty_like(x)]
+    dist.broadcast(x, src=1, group=group)
+    dist.reduce(x, dst=RANK, op=dist.ReduceOp.MAX, group=group)
+    dist.gather(x, parts, dst=RANK, group=group)
+    dist.scatter(x, src=1, group=group)
+    dist.broadcast_object_list([None], src=1, group=group)
+    dist.all_reduce(x, op=dist.ReduceOp.AVG)
+    dist.all_reduce(x)
+
+    assert kinds_of(rank) == [
+        "broadcast from rank 1",
+        f"reduce by max to rank {RANK}",
+        f"gather to rank {RANK}",
+        "scatter from rank 1",
+        "broadcast_object_list from rank 1",
+        "all_reduce by avg",
+        "all_reduce",
+    ]
+
+
+@pytest.mark.filterwarnings("ignore:`torch.distributed:FutureWarning")
+def test_operators_of_functional_collectives_are_kept(rank):
+    """As DTensor reduces."""
+    x = torch.ones(4, device="cuda")
+    functional.all_reduce(x, "max", dist.group.WORLD)
+    functional.reduce_scatter_tensor(x, "avg", 0, dist.group.WORLD)
+    functional.all_reduce(x, "sum", dist.group.WORLD)
+
+    assert kinds_of(rank) == ["all_reduce by max", "reduce_scatter by avg", "all_reduce"]
+
+
+def test_parts_of_several_sizes_are_gathered(rank):
+    """GIVEN as many rows as the rank says, THEN the ranks have to agree on all parts, not on their own."""
+    parts = [torch.empty(number + 1, device="cuda") for number in range(SIZE)]
+    dist.all_gather(parts, torch.ones(RANK + 1, device="cuda"))
+    (fact,) = rank.collectives.facts
+
+    assert fact.tensors == "float32[1], float32[2], float32[3], float32[4]"
+
+
+def test_a_barrier_with_a_limit_of_time(rank):
+    """Of a group on the host; on the card it is none."""
+    dist.monitored_barrier(dist.new_group(backend="gloo"), timeout=timedelta(seconds=5), wait_all_ranks=True)
+
+    assert kinds_of(rank) == ["barrier"]
 
 
 @pytest.mark.parametrize(
@@ -345,7 +403,7 @@ def test_zero_gathers_the_state_of_the_optimizer(rank):
     assert {"cpu"} == {entry["exp_avg"].device.type for entry in state.values()}
     assert 3 * share <= torch.cuda.max_memory_allocated() - before <= 3.1 * share  # and the one before
     assert before == torch.cuda.memory_allocated()
-    assert ["broadcast"] * 2 * (SIZE - 1) == [fact.kind for fact in rank.collectives.facts[num_calls:]]
+    assert kinds_of(rank)[num_calls:] == [f"broadcast from rank {other}" for other in (0, 1, 3) for _ in range(2)]
 
 
 def test_a_full_state_dict_is_broadcast_from_rank_0():

@@ -1,4 +1,4 @@
-"""Whether the ranks of a job agree on their collectives: where they do not, they wait for each other for ever."""
+"""Whether the ranks of a job agree on their collectives: where they do not, they hang, or get other data than meant."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

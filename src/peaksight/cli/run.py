@@ -147,8 +147,8 @@ def _simulate(
 
 def _ranks_disagree(clash: Disagreement) -> ScriptError:
     return ScriptError(
-        f"No answer: the ranks wait for each other for ever, for {clash}. "
-        "Let every rank of a group call the same collectives in the same order.",
+        f"No answer: the ranks would wait for each other for ever or mix up their data, for {clash}. "
+        "Let every rank of a group call the same collectives, alike, in the same order.",
         slug="ranks-disagree",
     )
 

@@ -129,7 +129,7 @@ class Capture:
     `peak_allocated_bytes`. `finished` says why the run ended: `script` (its end), `steady` (two steps alike),
     `steps` (as many as asked), `unsteady` (twenty steps that never agree), `recorded` (a snapshot of a real run), or
     one of `WITHOUT_ANSWER`: `interrupted`, `failed`, `untrained` (its end, but no optimizer ever stepped), `deadlock`
-    (ranks wait for each other).
+    (the collectives of its ranks differ).
 
     `calls` are in order of their ticks, and `failures` in theirs; `fatal` is the index of the failure that ended the
     run, None if the script got over all of them. `outside_bytes` is the most that the process held outside the

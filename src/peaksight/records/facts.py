@@ -65,8 +65,9 @@ class BackwardFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectiveFact:
-    """One collective of torch.distributed that a rank called, as `all_reduce`, at the person's line `source` in `step`.
+    """One collective of torch.distributed that a rank called, at the person's line `source` in `step`.
 
+    Its `kind` tells of its operator where that is no sum, and of its root: `all_reduce by max`, `gather to rank 0`.
     `tensors` are those that it gave (`float32[64, 256]`), `group` the ranks that take part: `0-7`, `0-56:8` for every
     eighth, or one by one.
     """

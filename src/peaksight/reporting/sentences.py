@@ -36,7 +36,7 @@ _FINISHED = {
     "interrupted": "interrupted",
     "failed": "the script failed",
     "untrained": "the script ran to its end",
-    "deadlock": "the ranks wait for each other",
+    "deadlock": "the ranks do not agree",
 }
 
 

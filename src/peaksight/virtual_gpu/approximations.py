@@ -28,6 +28,8 @@ TEXTS = {
     "stand-in": "{names}, not installed here but named by the script: as if it were, in the memory its source says",
     "worst-batch": "--worst-batch: {names}",
     "same-ranks": "{names} ranks, of which each was simulated as if the others held what it holds",
+    "pipeline-stages": "inputs of {names} of a pipeline: like the outputs of its first stage",
+    "sharded-checkpoints": "checkpoints that the ranks save or load together, {times}: each did its own part alone",
     "after-training": "what follows the training: the script failed there with code {names}, and was stopped",
     "paged": "paged memory of CUDA, as that of paged optimizers: on the card while there is room beside PyTorch's",
     "outliers": "columns of outliers that bitsandbytes keeps in half precision, asked for {times}: none was taken",

@@ -134,7 +134,7 @@ def _install_ranks(patches: Patches, gpu: "VirtualGpu") -> None:
     distributed.install(patches, gpu.devices, gpu.world, gpu.approximations.note, called, gpu.unrecorded)
     if dist.is_available():
         meshes.install(patches, gpu.world, gpu.lines)
-    distributed.exchange_messages(patches, gpu.told.sent, gpu.unrecorded)
+    distributed.exchange_messages(patches, gpu.told.sent, gpu.approximations.note, gpu.unrecorded)
 
 
 def _install_files(patches: Patches, gpu: "VirtualGpu") -> None:

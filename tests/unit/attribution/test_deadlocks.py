@@ -70,8 +70,14 @@ def test_ranks_that_agree(a, b):
             rank_of(1, BARRIER),
             "rank 0 calls barrier at train.py:5, and rank 1 calls barrier at train.py:9",
         ),
+        (
+            rank_of(0, call_of("broadcast from rank 0")),
+            rank_of(1, call_of("broadcast from rank 1")),
+            "rank 0 calls broadcast from rank 0 of float32[8] at train.py:5, and rank 1 calls broadcast from rank 1 of "
+            "float32[8] at train.py:5",
+        ),
     ],
-    ids=["kind", "end", "untrained", "dtype", "group"],
+    ids=["kind", "end", "untrained", "dtype", "group", "root"],
 )
 def test_the_first_two_calls_that_differ(a, b, said):
     """Each with its line."""

@@ -21,6 +21,17 @@ _FUNCTIONAL = {
     "shard_dim_alltoall": "all_to_all",
     "broadcast": "broadcast",
 }
+_FROM_ONE = ("broadcast", "scatter")
+
+
+def reduced_by(kind: str, operator: str) -> str:
+    """`all_reduce by max`: ranks have to agree on the operator, which goes without saying where it is a sum."""
+    return kind if operator.lower() == "sum" else f"{kind} by {operator.lower()}"
+
+
+def rooted(kind: str, root: int) -> str:
+    """`broadcast from rank 0`, `gather to rank 0`: ranks have to agree on the one that is apart."""
+    return f"{kind} {'from' if kind.startswith(_FROM_ONE) else 'to'} rank {root}"
 
 
 class Collectives:
@@ -55,7 +66,14 @@ def note_functional(func: Any, args: tuple[Any, ...]) -> None:
     tensors = args[0] if isinstance(args[0], (list, tuple)) else args[:1]
     group = args[-1] if not isinstance(args[-1], str) else resolve_group(args[-1])
     if all(isinstance(tensor, FakeTensor) for tensor in tensors):
-        process_group.called(group, kind, tensors)
+        process_group.called(group, _in_full(kind, group, args[1]), tensors)
+
+
+def _in_full(kind: str, group: Any, second: Any) -> str:
+    """With the second argument of the operators that reduce or broadcast."""
+    if "reduce" in kind:
+        return reduced_by(kind, second)
+    return rooted(kind, group.ranks[second]) if kind == "broadcast" else kind
 
 
 @cache

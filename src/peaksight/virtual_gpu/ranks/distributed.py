@@ -44,20 +44,20 @@ def install(patches: Patches, devices: Devices, world: World, note: Note, called
         _name_launchers(patches)
         sharding.install(patches, unrecorded)
         consolidated.install(patches)
-        checkpoints.install(patches)
+        checkpoints.install(patches, note)
         refused.install(patches, world)
         ddp.install(patches, devices, note)
         patches.callback(_leave_groups)
         patches.set(sys, "excepthook", sys.excepthook)  # a group puts its rank in front of tracebacks
 
 
-def exchange_messages(patches: Patches, sent: dict[tuple[str, int], bytes], unrecorded: Context) -> None:
+def exchange_messages(patches: Patches, sent: dict[tuple[str, int], bytes], note: Note, unrecorded: Context) -> None:
     """Let this rank receive what is in `sent`, and keep there what it sends, until `patches` is left."""
     if dist.is_available():
         from peaksight.virtual_gpu.ranks import pipelining
         from peaksight.virtual_gpu.ranks.messages import Messages
 
-        pipelining.install(patches, sent)
+        pipelining.install(patches, sent, note)
         Messages(sent, unrecorded).install(patches)
 
 

@@ -13,7 +13,7 @@ import torch.distributed as dist
 
 from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.ranks import process_group
-from peaksight.virtual_gpu.ranks.collectives import in_ranges
+from peaksight.virtual_gpu.ranks.collectives import in_ranges, rooted
 from peaksight.virtual_gpu.tensors.values import MAX_FLOAT_NUMEL, known_value
 
 Sent = dict[tuple[str, int], bytes]
@@ -63,9 +63,9 @@ class Messages:
 
     def _exchanged(self, kind: str, objects: Any, call: dict[str, Any], group: Any) -> Any:
         """What is sent in this call, None where nobody knows."""
-        is_mine = group.rank() == _source(call, group)
-        pickled = self._passed(in_ranges(group.ranks), lambda: objects, is_mine)
-        process_group.called(group, kind, ())
+        source = _source(call, group)
+        pickled = self._passed(in_ranges(group.ranks), lambda: objects, group.rank() == source)
+        process_group.called(group, rooted(kind, group.ranks[source]), ())
         if pickled is None:
             return None
         _pass_through_card(group, len(pickled))

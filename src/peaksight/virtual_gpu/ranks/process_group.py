@@ -7,6 +7,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from peaksight.virtual_gpu.ranks.collectives import reduced_by, rooted
 from peaksight.virtual_gpu.torch_private import finished_work, world
 
 Tensors = Sequence[torch.Tensor]
@@ -53,12 +54,12 @@ class SameRanks(_ProcessGroup):
 
     def broadcast(self, tensors: Tensors, options: Any = None) -> Any:
         """From a rank that has the same."""
-        return self._finished("broadcast", tensors, tensors)
+        return self._finished("broadcast", tensors, tensors, options)
 
     def allreduce(self, tensors: Tensors, options: Any = None) -> Any:
         """The mean or maximum of the same is the same, and no kernel forms the sum."""
         self._sum_up(tensors, options)
-        return self._finished("all_reduce", tensors, tensors)
+        return self._finished("all_reduce", tensors, tensors, options)
 
     allreduce_coalesced = allreduce
 
@@ -66,23 +67,29 @@ class SameRanks(_ProcessGroup):
         """As `allreduce`, on one rank."""
         if options is None or options.rootRank == self._rank:
             self._sum_up(tensors, options)
-        return self._finished("reduce", tensors, tensors)
+        return self._finished("reduce", tensors, tensors, options)
 
     def barrier(self, options: Any = None, opts: Any = None) -> Any:
         """Everybody is here."""
         return self._finished("barrier", [], [])
 
-    monitored_barrier = barrier
+    def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> Any:
+        """As it is on the host: with a limit of time."""
+        return self.barrier()
 
     def allgather(self, outputs: Sequence[Tensors], inputs: Tensors, options: Any = None) -> Any:
-        """Into a list, by way of one tensor, as `ProcessGroupNCCL::allgather`."""
+        """Into a list, by way of one tensor, as `ProcessGroupNCCL::allgather`.
+
+        Of parts of several sizes each rank gives its own: what all have to agree on is then the list.
+        """
         for output, tensor in zip(outputs, inputs, strict=True):
             flat = _flattened(output)
             for place in flat:
                 if place.numel() == tensor.numel():
                     _copy([place], [tensor])
             _copy(output, flat)
-        return self._finished("all_gather", inputs, outputs)
+        given = inputs if len(_shapes(outputs)) == 1 else [tensor for output in outputs for tensor in output]
+        return self._finished("all_gather", given, outputs)
 
     allgather_coalesced = allgather
 
@@ -105,7 +112,7 @@ class SameRanks(_ProcessGroup):
         """The share of this rank."""
         self._share(output, tensor)
         self._sum_up([output], options)
-        return self._finished("reduce_scatter", [tensor], [output])
+        return self._finished("reduce_scatter", [tensor], [output], options)
 
     _reduce_scatter_base = reduce_scatter_single
 
@@ -114,7 +121,7 @@ class SameRanks(_ProcessGroup):
         for output, tensor in zip(outputs, inputs, strict=True):
             self._share(output, tensor)
         self._sum_up(outputs, options)
-        return self._finished("reduce_scatter", inputs, outputs)
+        return self._finished("reduce_scatter", inputs, outputs, options)
 
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
 
@@ -126,7 +133,8 @@ class SameRanks(_ProcessGroup):
                 _copy(flat, tensors)
             _copy([output], [flat[self._rank]])
         self._sum_up(outputs, options)
-        return self._finished("reduce_scatter", [tensor for tensors in inputs for tensor in tensors], outputs)
+        given = [tensor for tensors in inputs for tensor in tensors]
+        return self._finished("reduce_scatter", given, outputs, options)
 
     def all_to_all_single(self, output: torch.Tensor, tensor: torch.Tensor, *sizes_and_options: Any) -> Any:
         """From each rank what this one has for itself; what becomes of uneven parts is not known."""
@@ -149,19 +157,19 @@ class SameRanks(_ProcessGroup):
         """Into a list, which only one rank has."""
         for output, tensor in zip(outputs, inputs, strict=False):
             _copy(output, [tensor] * len(output))
-        return self._finished("gather", inputs, outputs)
+        return self._finished("gather", inputs, outputs, options)
 
     def gather_single(self, output: torch.Tensor, tensor: torch.Tensor, options: Any = None) -> Any:
         """Into one tensor, which only one rank has."""
         if output.numel() == self._size * tensor.numel():
             self._repeat(output, tensor)
-        return self._finished("gather", [tensor], [output])
+        return self._finished("gather", [tensor], [output], options)
 
     def scatter(self, outputs: Tensors, inputs: Sequence[Tensors], options: Any = None) -> Any:
         """From a list, which only one rank has."""
         for output, tensors in zip(outputs, inputs, strict=False):
             _copy([output], [tensors[self._rank]])
-        return self._finished("scatter", outputs, outputs)
+        return self._finished("scatter", outputs, outputs, options)
 
     def send(self, tensors: Tensors, rank: int, tag: int = 0) -> Any:
         """To another rank."""
@@ -186,8 +194,10 @@ class SameRanks(_ProcessGroup):
         """The numbers of its members in the world."""
         return tuple(world().pg_group_ranks[self])
 
-    def _finished(self, kind: str, given: Tensors, result: Any) -> Any:
-        called(self, kind, given)
+    def _finished(self, kind: str, given: Tensors, result: Any, options: Any = None) -> Any:
+        operator, root = getattr(options, "reduceOp", None), getattr(options, "rootRank", None)
+        reduced = kind if operator is None else reduced_by(kind, operator.op.name)
+        called(self, reduced if root is None else rooted(reduced, self.ranks[root]), given)
         return finished_work(result)
 
     def _repeat(self, output: torch.Tensor, tensor: torch.Tensor) -> None:
@@ -215,8 +225,12 @@ def _copy(outputs: Iterable[torch.Tensor], inputs: Iterable[torch.Tensor]) -> No
             output.view(-1).copy_(tensor.reshape(-1))
 
 
+def _shapes(lists: Sequence[Tensors]) -> set[torch.Size]:
+    return {tensor.shape for tensors in lists for tensor in tensors}
+
+
 def _flattened(tensors: Tensors) -> Any:
     """Room for all of `tensors` in one, which lives as long as the operation; those of several sizes go one by one."""
-    if len({tensor.shape for tensor in tensors}) > 1:
+    if len(_shapes([tensors])) > 1:
         return tensors
     return tensors[0].new_empty((len(tensors), *tensors[0].shape))
