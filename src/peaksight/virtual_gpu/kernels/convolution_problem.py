@@ -14,6 +14,9 @@ GROUPS_AT_A_TIME = 8
 MANY_IN_GROUPS = 128
 SMALL_WINDOW = 27
 FEWEST_PADDED = 32
+# Of a matrix product in single precision.
+TILE = 128
+TILE_BYTES = 4 * TILE * TILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +52,19 @@ class Convolution:
         return tuple(self.weight.shape[2:])
 
     @property
+    def is_of_images(self) -> bool:
+        """Whether windows lie in two dimensions and see all channels."""
+        return len(self.kernel) == 2 and self.groups == 1
+
+    @property
     def channels(self) -> int:
         """Channels of `x` that one of `y` sees."""
         return self.x.shape[1] // self.groups
+
+    @property
+    def filters(self) -> int:
+        """Channels of `y`."""
+        return self.y.shape[1]
 
     @property
     def sum_length(self) -> int:
@@ -61,7 +74,7 @@ class Convolution:
     @property
     def num_positions(self) -> int:
         """Positions of `y` in the whole batch: the rows of the product."""
-        return self.y.numel() // self.y.shape[1]
+        return self.y.numel() // self.filters
 
     @property
     def is_product(self) -> bool:
@@ -76,7 +89,7 @@ class Convolution:
     @property
     def is_of_single_channels(self) -> bool:
         """One channel in, one out, in half, as of masks: nothing is copied, but where windows lie side by side."""
-        return self.is_half and self.x.shape[1] == self.y.shape[1] == 1 and (self.is_product or self.overlaps)
+        return self.is_half and self.x.shape[1] == self.filters == 1 and (self.is_product or self.overlaps)
 
     @property
     def overlaps(self) -> bool:
@@ -89,7 +102,7 @@ class Convolution:
 
         Read off 54 filters over three sizes of images, in single precision.
         """
-        filters, alignment = self.y.shape[1], 8 if self.is_half else 4
+        filters, alignment = self.filters, 8 if self.is_half else 4
         if self.groups > 1 or filters < FEWEST_PADDED or prod(self.kernel) == 1:
             return filters
         return div_up(filters, alignment) * alignment
@@ -99,7 +112,7 @@ class Convolution:
 
         The weight of a single tap lies as it should, unless `y` is written otherwise.
         """
-        aligned, filters = div_up(self.channels, alignment) * alignment, self.y.shape[1]
+        aligned, filters = div_up(self.channels, alignment) * alignment, self.filters
         weight = self.weight.nbytes * self.padded_filters // filters
         of_weight = weight * aligned // self.channels if prod(self.kernel) > 1 or not y else 0
         of_x = self.x.nbytes * aligned // self.channels
@@ -107,7 +120,7 @@ class Convolution:
 
     def in_eights(self, many: int = MANY_IN_GROUPS) -> "Convolution":
         """What cuDNN runs at a time: eight of the groups that have `many` channels, of `x` or of `y`."""
-        each = max(self.channels, self.y.shape[1] // self.groups)
+        each = max(self.channels, self.filters // self.groups)
         if self.groups <= GROUPS_AT_A_TIME or each < many or self.is_channels_last:
             return self
         x, y = (tensor[:, : GROUPS_AT_A_TIME * tensor.shape[1] // self.groups] for tensor in (self.x, self.y))

@@ -10,14 +10,31 @@ Limitations:
 
 from math import prod
 
-import torch
-
 from peaksight.virtual_gpu.kernels import cudnn_dilated_convolutions as dilated
 from peaksight.virtual_gpu.kernels import cudnn_whole_windows as whole
-from peaksight.virtual_gpu.kernels.convolution_problem import MANY_IN_GROUPS, SHORT_SUM, SMALL_WINDOW, Convolution
+from peaksight.virtual_gpu.kernels.convolution_kinds import (
+    FEW_CHANNELS,
+    FEW_POSITIONS,
+    LARGE_BATCH,
+    LARGE_WEIGHT,
+    has_few_in_groups,
+    has_large_window,
+    has_long_groups,
+    overlaps_by_half,
+    padding,
+    steps_by_two_of_four,
+    steps_to_few_positions,
+)
+from peaksight.virtual_gpu.kernels.convolution_problem import (
+    MANY_IN_GROUPS,
+    SHORT_SUM,
+    SMALL_WINDOW,
+    TILE,
+    TILE_BYTES,
+    Convolution,
+)
 from peaksight.virtual_gpu.kernels.reductions import div_up
 
-FEW_CHANNELS = 4
 MANY_IN_HALF = 64
 MOST_SUMMED_CHANNELS = 256
 MOST_POSITIONS = 1 << 17
@@ -28,18 +45,12 @@ SHARED_SUM = 2048
 TRANSFORMED_CHANNELS = 256
 MANY_TRANSFORMED_POSITIONS = 2048
 MANY_TO = 512
-TILE = 128
-TILE_BYTES = 4 * TILE * TILE
 ONE_WAVE = range(121, 133)
-FEW_POSITIONS = 1 << 8
 FEW_FILTERS = 64
 FEW_BOTH = 32
 SMALL_SIDE = 3
 LONGER_SUM = 1024
-LARGE_WINDOW = 49
 LONG_ROW = 100
-LARGE_BATCH = 64
-LARGE_WEIGHT = 1 << 19
 VERY_LARGE_WEIGHT = 1 << 20
 
 
@@ -91,7 +102,7 @@ def gradient_of_input(convolution: Convolution) -> int:
     if convolution.is_channels_last or _skips_positions(convolution) or steps_to_few_positions(convolution):
         return 0
     is_copied = not convolution.is_product or (_rows_are_odd(convolution) and _is_copied_for_gradient(convolution))
-    is_narrowed = convolution.is_product and convolution.y.shape[1] < convolution.channels
+    is_narrowed = convolution.is_product and convolution.filters < convolution.channels
     loads_by_fours = is_narrowed and prod(convolution.x.shape[2:]) % 4 == 0
     of_weight = loads_by_fours * convolution.weight.nbytes + _transformed_weight(convolution)
     return convolution.copies() + of_weight if is_copied else 0
@@ -102,44 +113,11 @@ def _transformed_weight(convolution: Convolution) -> int:
 
     So in all of 85 problems of 2048 positions and more, within a MiB; of fewer, or of other channels, in none.
     """
-    is_image = len(convolution.kernel) == 2 and convolution.groups == max(convolution.dilation) == 1
+    is_image = convolution.is_of_images and max(convolution.dilation) == 1
     if not is_image or convolution.is_half or convolution.channels != TRANSFORMED_CHANNELS:
         return 0
-    is_step = convolution.kernel == (4, 4) and convolution.stride == (2, 2)
-    return (
-        convolution.weight.nbytes * 20 // 16
-        if is_step and convolution.num_positions >= MANY_TRANSFORMED_POSITIONS
-        else 0
-    )
-
-
-def padding(convolution: Convolution) -> int:
-    """What few channels are padded to: a window of a stem in float16 has kernels for four."""
-    if not convolution.is_half:
-        return 1
-    return 4 if convolution.x.dtype == torch.float16 and overlaps_by_half(convolution) else 8
-
-
-def overlaps_by_half(convolution: Convolution) -> bool:
-    """A stem whose large windows overlap by more than half, as in residual networks."""
-    is_large = len(convolution.kernel) > 1 and prod(convolution.kernel) > SMALL_WINDOW
-    return is_large and convolution.kernel[0] > 2 * convolution.stride[0]
-
-
-def has_large_window(convolution: Convolution) -> bool:
-    """An image's window in single precision for which channels last are no help: 32 problems of either."""
-    is_image = len(convolution.kernel) == 2 and convolution.groups == 1
-    return is_image and not convolution.is_half and prod(convolution.kernel) >= LARGE_WINDOW
-
-
-def has_long_groups(convolution: Convolution) -> bool:
-    """A long window of one dimension in groups, as speech networks embed positions; read off one, in two sizes."""
-    return len(convolution.kernel) == 1 and convolution.groups > 1 and convolution.kernel[0] > SMALL_WINDOW
-
-
-def has_few_in_groups(convolution: Convolution) -> bool:
-    """Groups of four channels, as of ResNeXt's first stage; read off one."""
-    return convolution.groups > 1 and convolution.channels == FEW_CHANNELS
+    is_transformed = steps_by_two_of_four(convolution) and convolution.num_positions >= MANY_TRANSFORMED_POSITIONS
+    return convolution.weight.nbytes * 20 // 16 if is_transformed else 0
 
 
 def _forward_of_few_channels(convolution: Convolution) -> int:
@@ -193,7 +171,7 @@ def _skips_positions(convolution: Convolution) -> bool:
 
     Of 256 some are not copied in the forward.
     """
-    is_image = len(convolution.kernel) == 2 and convolution.groups == 1 and not convolution.is_transposed
+    is_image = convolution.is_of_images and not convolution.is_transposed
     is_tap = prod(convolution.kernel) == 1 and not convolution.is_half
     return is_image and is_tap and convolution.channels < MOST_SUMMED_CHANNELS
 
@@ -202,7 +180,7 @@ def _is_step_in_place(convolution: Convolution) -> bool:
     """Four taps by four with a stride of two, of up to 64 channels: to 128 filters also of 4096 positions and more."""
     if convolution.num_positions <= FEW_POSITIONS:
         return True
-    return convolution.y.shape[1] == 2 * FEW_FILTERS and convolution.num_positions >= MANY_POSITIONS_OF_TAPS // 2
+    return convolution.filters == 2 * FEW_FILTERS and convolution.num_positions >= MANY_POSITIONS_OF_TAPS // 2
 
 
 def _sums_of_steps(convolution: Convolution) -> int:
@@ -211,8 +189,8 @@ def _sums_of_steps(convolution: Convolution) -> int:
     Overlapping windows with a stride over images in single precision, of sums of 2048 or more to 512 filters: read off
     18 problems of 128 tiles; 104, 112 and 120 tiles for sums of 2048, 3072 and 4096 and more.
     """
-    filters = convolution.y.shape[1]
-    is_image = len(convolution.kernel) == 2 and convolution.groups == max(convolution.dilation) == 1
+    filters = convolution.filters
+    is_image = convolution.is_of_images and max(convolution.dilation) == 1
     is_step = convolution.overlaps and max(convolution.stride) > 1 and not convolution.is_transposed
     if not (is_image and is_step) or convolution.is_half or convolution.sum_length < SHARED_SUM or filters < MANY_TO:
         return 0
@@ -227,9 +205,9 @@ def _is_wide_step(convolution: Convolution) -> bool:
     Of few positions `y` is copied, of many it is written in place; read off 22, the largest of them in a residual
     network and a detector.
     """
-    is_image = len(convolution.kernel) == 2 and convolution.groups == 1 and not convolution.is_transposed
+    is_image = convolution.is_of_images and not convolution.is_transposed
     is_step = prod(convolution.kernel) == 1 and not convolution.is_product
-    is_wide = convolution.y.shape[1] > convolution.channels and convolution.y.shape[1] >= MOST_SUMMED_CHANNELS
+    is_wide = convolution.filters > convolution.channels and convolution.filters >= MOST_SUMMED_CHANNELS
     return is_image and is_step and is_wide and not convolution.is_half and convolution.channels >= MANY_IN_GROUPS
 
 
@@ -238,21 +216,19 @@ def _writes_in_place(convolution: Convolution) -> bool:
 
     Of volumes those to 64 channels.
     """
-    if convolution.is_half or convolution.groups > 1 or convolution.padded_filters > convolution.y.shape[1]:
+    if convolution.is_half or convolution.groups > 1 or convolution.padded_filters > convolution.filters:
         return False
-    filters, channels = convolution.y.shape[1], convolution.channels
+    filters, channels = convolution.filters, convolution.channels
     if len(convolution.kernel) == 1:
-        is_step = convolution.stride[0] > 1
-        return (
-            not is_step and convolution.sum_length < SHORT_SUM and convolution.num_positions < MOST_POSITIONS_OF_LINES
-        )
+        is_short = convolution.stride[0] == 1 and convolution.sum_length < SHORT_SUM
+        return is_short and convolution.num_positions < MOST_POSITIONS_OF_LINES
     if len(convolution.kernel) == 3:
         return filters == FEW_FILTERS and channels % FEW_CHANNELS == 0
     if FEW_FILTERS < filters <= 2 * FEW_FILTERS and channels == FEW_FILTERS:
         return convolution.sum_length <= LONGER_SUM
     if convolution.is_transposed:
         return False
-    if convolution.kernel == (4, 4) and convolution.stride == (2, 2):
+    if steps_by_two_of_four(convolution):
         return convolution.sum_length <= LONGER_SUM and _is_step_in_place(convolution)
     if _is_wide_step(convolution):
         return channels <= MOST_SUMMED_CHANNELS and convolution.num_positions >= MANY_POSITIONS_OF_STEPS
@@ -260,30 +236,16 @@ def _writes_in_place(convolution: Convolution) -> bool:
     return is_short and convolution.overlaps and convolution.x.numel() // convolution.x.shape[1] < MOST_POSITIONS
 
 
-def steps_to_few_positions(convolution: Convolution) -> bool:
-    """Overlapping windows with a stride over images in single precision, to few positions.
-
-    None of 280 problems of fewer than 256 positions was copied for the gradient of the input, and half of those of four
-    taps and fewer than 128 channels to 1024.
-    """
-    is_image = len(convolution.kernel) == 2 and convolution.groups == max(convolution.dilation) == 1
-    if not is_image or convolution.is_half or convolution.is_channels_last or max(convolution.stride) == 1:
-        return False
-    is_narrow = convolution.kernel[0] % 2 == 0 and convolution.channels < MANY_IN_GROUPS
-    most_positions = FEW_POSITIONS * (4 if is_narrow else 1)
-    return convolution.overlaps and convolution.num_positions < most_positions
-
-
 def _steps_over_few(convolution: Convolution) -> bool:
     """Windows with a stride over images in single precision, of few channels, or many of them to three filters.
 
     Of four taps 32 channels to 64 filters, at 8192 positions and more: eleven problems of eleven.
     """
-    is_image = len(convolution.kernel) == 2 and convolution.groups == 1 and not convolution.is_transposed
+    is_image = convolution.is_of_images and not convolution.is_transposed
     if not is_image or convolution.is_half or convolution.is_channels_last or min(convolution.stride) == 1:
         return False
-    filters, channels = convolution.y.shape[1], convolution.channels
-    if convolution.kernel == (4, 4) and convolution.stride == (2, 2):
+    filters, channels = convolution.filters, convolution.channels
+    if steps_by_two_of_four(convolution):
         is_narrow = channels == FEW_BOTH and filters == FEW_FILTERS
         return is_narrow and convolution.num_positions >= MANY_POSITIONS_OF_TAPS
     is_small = max(convolution.kernel) <= SMALL_SIDE

@@ -10,7 +10,7 @@ Limitations:
 
 import torch
 
-from peaksight.virtual_gpu.kernels.convolution_problem import DESCRIPTOR_BYTES, SHORT_SUM, Convolution
+from peaksight.virtual_gpu.kernels.convolution_problem import DESCRIPTOR_BYTES, SHORT_SUM, TILE, Convolution
 from peaksight.virtual_gpu.kernels.reductions import div_up
 
 VERY_LONG_SUM = 1 << 13
@@ -18,7 +18,6 @@ MANY_POSITIONS = 1 << 13
 SUM_OF_PART = 1 << 10
 NUM_PARTS_OF_SHORT_SUM = 12
 COUNTERS_BYTES = 128
-TILE = 128
 
 
 def takes_them(convolution: Convolution) -> bool:
@@ -33,7 +32,7 @@ def splits_the_sum(convolution: Convolution) -> bool:
 
 def _is_dilated(convolution: Convolution) -> bool:
     """Whether the window has gaps, in single precision and in an image."""
-    is_image = len(convolution.kernel) == 2 and convolution.groups == 1 and not convolution.is_transposed
+    is_image = convolution.is_of_images and not convolution.is_transposed
     return is_image and max(convolution.dilation) > 1 and convolution.x.dtype == torch.float32
 
 

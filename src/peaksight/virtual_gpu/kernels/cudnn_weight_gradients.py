@@ -12,19 +12,18 @@ from math import prod
 
 from peaksight.virtual_gpu.kernels import cudnn_dilated_convolutions as dilated
 from peaksight.virtual_gpu.kernels import depthwise_convolutions
-from peaksight.virtual_gpu.kernels.convolution_problem import SMALL_WINDOW, Convolution
-from peaksight.virtual_gpu.kernels.cudnn_convolutions import (
+from peaksight.virtual_gpu.kernels.convolution_kinds import (
     FEW_CHANNELS,
     FEW_POSITIONS,
+    LARGE_BATCH,
     LARGE_WEIGHT,
-    TILE,
-    TILE_BYTES,
     has_few_in_groups,
     has_large_window,
     has_long_groups,
     padding,
     steps_to_few_positions,
 )
+from peaksight.virtual_gpu.kernels.convolution_problem import SMALL_WINDOW, TILE, TILE_BYTES, Convolution
 from peaksight.virtual_gpu.kernels.reductions import div_up
 
 FLOAT_BYTES = 4
@@ -32,7 +31,6 @@ MOST_IMAGEWISE_BYTES = 1 << 26
 MANY_SUMS_BYTES = 20 << 20
 MOST_ODD_BYTES = 1 << 24
 LARGE_IMAGE = 1 << 12
-LARGE_BATCH = 64
 MANY_POSITIONS = 24 << 10
 MANY_FILTERS = 256
 POSITIONS_OF_IMAGE_PART = 536
@@ -64,7 +62,7 @@ def gradient_of_weight(convolution: Convolution, num_multiprocessors: int) -> in
         return _of_few_channels(convolution, num_multiprocessors)
     partial = FLOAT_BYTES * convolution.weight.numel()
     if not convolution.is_product:
-        partial = partial * _num_rows(convolution) // convolution.y.shape[1]
+        partial = partial * _num_rows(convolution) // convolution.filters
     if _is_large_image(convolution):
         return _of_large_image(convolution, partial, num_multiprocessors)
     if _goes_imagewise(convolution, partial):
@@ -105,7 +103,7 @@ def _is_narrow(convolution: Convolution) -> bool:
 
     So are the heads of detectors, of 256 channels to 3 and to 12 filters, as a measured Faster R-CNN has them.
     """
-    channels, filters = convolution.channels, convolution.y.shape[1]
+    channels, filters = convolution.channels, convolution.filters
     if len(convolution.kernel) != 2 or convolution.x.shape[0] >= LARGE_BATCH:
         return False
     is_head = channels >= MANY_FILTERS and filters < HEAD_FILTERS and filters % 8 != 0
@@ -155,12 +153,12 @@ def _most_splits(convolution: Convolution, num_tiles: int) -> int:
 
 def _num_rows(convolution: Convolution) -> int:
     """Output channels, of which few, as of images, fill half a tile."""
-    return convolution.y.shape[1] if convolution.y.shape[1] >= FEW_ROWS or convolution.groups > 1 else TILE // 2
+    return convolution.filters if convolution.filters >= FEW_ROWS or convolution.groups > 1 else TILE // 2
 
 
 def _num_tiles(convolution: Convolution) -> int:
     """Tiles of the product: square ones, smaller where there are few output channels."""
-    num_rows = convolution.y.shape[1]
+    num_rows = convolution.filters
     side = TILE if num_rows < FEW_ROWS else min(TILE, num_rows)
     return div_up(num_rows, side) * div_up(prod(convolution.weight.shape[1:]), side)
 

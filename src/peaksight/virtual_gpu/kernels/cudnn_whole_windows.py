@@ -21,7 +21,7 @@ COMPLEX_BYTES = 8
 
 def takes_them(convolution: Convolution) -> bool:
     """Whether there is a window for nearly the whole picture, of few channels."""
-    if len(convolution.kernel) != 2 or convolution.is_half or convolution.is_transposed or convolution.groups > 1:
+    if not convolution.is_of_images or convolution.is_half or convolution.is_transposed:
         return False
     sides = zip(convolution.x.shape[2:], convolution.kernel, convolution.dilation, strict=True)
     is_whole = all(step * size >= side - 2 and side >= SMALLEST_SIDE for side, size, step in sides)
