@@ -5,6 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from peaksight.virtual_gpu.tensors.true_counts import bound
+
 from .cards import slugs
 
 pytestmark = pytest.mark.torch
@@ -90,6 +92,15 @@ def test_out_of_range(virtual_gpu):
 def test_written_to(virtual_gpu):
     """After others were written, nothing is known of the picks."""
     experts = picked()
+    experts[:10] = torch.randn(10, PICKS, device="cuda").long()
+
+    assert ROWS * PICKS == len((experts == 3).nonzero())
+
+
+def test_written_to_after_a_bound(virtual_gpu):
+    """Nor after more was noted of them."""
+    experts = picked()
+    bound(experts, 30)
     experts[:10] = torch.randn(10, PICKS, device="cuda").long()
 
     assert ROWS * PICKS == len((experts == 3).nonzero())

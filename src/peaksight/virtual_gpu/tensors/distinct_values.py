@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from peaksight.virtual_gpu.tensors.even_shares import CASTS, EXACT, choices
-from peaksight.virtual_gpu.tensors.values import Family, attach, family_of, known_value
+from peaksight.virtual_gpu.tensors.notes import note, noted
+from peaksight.virtual_gpu.tensors.values import known_value
 from peaksight.virtual_gpu.torch_private import FakeTensor
 
 aten = torch.ops.aten
@@ -23,8 +24,8 @@ def most_distinct(tensor: torch.Tensor) -> int:
     value = known_value(tensor)
     if value is not None:
         return len(value.unique())
-    count, family = getattr(tensor, COUNT, (tensor.numel(), None))
-    bound = count if family is not None and family.valid else tensor.numel()
+    count = noted(tensor, COUNT)
+    bound = tensor.numel() if count is None else count
     return min(bound, tensor.numel(), 2 if tensor.dtype == torch.bool else choices(tensor) or bound)
 
 
@@ -36,7 +37,4 @@ def remember(func: Any, args: tuple[Any, ...], out: Any) -> None:
         return
     count = most_distinct(args[0])
     if count < out.numel():
-        families = (family_of(out), family_of(args[0]) if func.is_view else None)
-        family = next((each for each in families if each is not None and each.valid), None) or Family()
-        attach(out, None, family)
-        setattr(out, COUNT, (count, family))
+        note(out, COUNT, count, view_of=args[0] if func.is_view else None)

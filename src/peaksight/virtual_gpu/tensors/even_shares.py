@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from peaksight.virtual_gpu.tensors.values import Family, attach, family_of, known_value
+from peaksight.virtual_gpu.tensors.notes import note, noted
+from peaksight.virtual_gpu.tensors.values import known_value
 from peaksight.virtual_gpu.torch_private import FakeTensor
 
 aten = torch.ops.aten
@@ -23,8 +24,8 @@ EXACT = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 def choices(tensor: Any) -> int | None:
     """How many values the unknown integers of `tensor` are picks of: from 0 up to that number."""
-    count, family = getattr(tensor, CHOICES, (None, None))
-    return count if family is not None and family.valid and known_value(tensor) is None else None
+    count = noted(tensor, CHOICES)
+    return count if count is not None and known_value(tensor) is None else None
 
 
 def share(num_picks: int, num_choices: int, choice: float) -> int:
@@ -69,10 +70,7 @@ def _remember_choices(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], 
         counts[0] = choices(args[0])  # values of what was sorted or compared
     for tensor, count in zip(results, counts, strict=True):
         if count and isinstance(tensor, FakeTensor) and tensor.dtype in EXACT and known_value(tensor) is None:
-            families = (family_of(tensor), family_of(args[0]) if func.is_view else None)
-            family = next((family for family in families if family is not None and family.valid), None) or Family()
-            attach(tensor, None, family)
-            setattr(tensor, CHOICES, (count, family))
+            note(tensor, CHOICES, count, view_of=args[0] if func.is_view else None)
 
 
 def _along(position: int, default: int | None) -> Callable[[tuple[Any, ...], dict[str, Any]], int | None]:

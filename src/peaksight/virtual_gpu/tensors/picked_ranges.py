@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 
 from peaksight.virtual_gpu.tensors.even_shares import choices
+from peaksight.virtual_gpu.tensors.notes import noted
 from peaksight.virtual_gpu.tensors.values import family_of
 
 aten = torch.ops.aten
@@ -34,7 +35,7 @@ class Picked(NamedTuple):
 def result(func: Any, args: tuple[Any, ...]) -> Picked | None:
     """What of the choices `func(*args)` is true for, None where that isn't known."""
     if func in CONJUNCTIONS:
-        return _both(*map(_of, args[:2]))
+        return _both(*(noted(mask, PICKED) for mask in args[:2]))
     if func not in RANGES or not isinstance(args[1], int) or not (num_choices := choices(args[0])):
         return None
     first, end = RANGES[func](args[1], num_choices)
@@ -44,11 +45,6 @@ def result(func: Any, args: tuple[Any, ...]) -> Picked | None:
 def remember(out: Any, picked: Picked) -> None:
     """`out` is true for these, until it is written to."""
     setattr(out, PICKED, (picked, family_of(out)))
-
-
-def _of(mask: Any) -> Picked | None:
-    picked, family = getattr(mask, PICKED, (None, None))
-    return picked if family is not None and family.valid else None
 
 
 def _both(a: Picked | None, b: Picked | None) -> Picked | None:

@@ -13,7 +13,8 @@ from torch.utils._pytree import tree_leaves
 
 from peaksight.virtual_gpu.tensors import picked_ranges
 from peaksight.virtual_gpu.tensors.even_shares import choices, is_one_hot_along, share
-from peaksight.virtual_gpu.tensors.values import Family, attach, family_of, known_value
+from peaksight.virtual_gpu.tensors.notes import note, noted
+from peaksight.virtual_gpu.tensors.values import known_value
 from peaksight.virtual_gpu.torch_private import FakeTensor
 
 aten = torch.ops.aten
@@ -27,8 +28,8 @@ def most_true(tensor: torch.Tensor) -> int:
     value = known_value(tensor)
     if value is not None:
         return int(torch.count_nonzero(value))
-    count, family = getattr(tensor, COUNT, (tensor.numel(), None))
-    return min(count, tensor.numel()) if family is not None and family.valid else tensor.numel()
+    count = noted(tensor, COUNT)
+    return tensor.numel() if count is None else min(count, tensor.numel())
 
 
 def count_result(func: Any, args: tuple[Any, ...]) -> int | None:
@@ -49,17 +50,15 @@ def count_result(func: Any, args: tuple[Any, ...]) -> int | None:
 def remember(func: Any, args: tuple[Any, ...], out: Any, count: int | None) -> None:
     """No more than `count` elements of `out` aren't zero, until it or a view of it is written to."""
     if count is not None:
-        bound(out, count, family_of(args[0]) if func.is_view else None)
+        bound(out, count, view_of=args[0] if func.is_view else None)
     if (picked := picked_ranges.result(func, args)) is not None:
         picked_ranges.remember(out, picked)
 
 
-def bound(tensor: Any, count: int, family: Family | None = None) -> None:
-    """No more than `count` elements of `tensor` aren't zero, as long as `family` is valid that it is a view of."""
+def bound(tensor: Any, count: int, *, view_of: Any = None) -> None:
+    """No more than `count` elements of `tensor` aren't zero, until it or `view_of`, its base, is written to."""
     if isinstance(tensor, FakeTensor) and known_value(tensor) is None:
-        family = family or Family()
-        attach(tensor, None, family)
-        setattr(tensor, COUNT, (count, family))
+        note(tensor, COUNT, count, view_of=view_of)
 
 
 def _after_index_put(tensor: torch.Tensor, indices: list[torch.Tensor | None], *_: Any) -> int:
