@@ -12,18 +12,17 @@ from peaksight.errors import StopSimulation, UnsupportedError
 from peaksight.gpus import Room
 from peaksight.overlays.apply import apply_changes
 from peaksight.overlays.patches import Patches
-from peaksight.records import Capture, ScriptCommand, StepPeak, Versions
+from peaksight.records import Capture, ScriptCommand, StepPeak
 from peaksight.records.plan import Change
+from peaksight.virtual_gpu.captures import WholeRun, capture_on
 from peaksight.virtual_gpu.card import VirtualGpu
 from peaksight.virtual_gpu.device_rules import rules_for
 from peaksight.virtual_gpu.garbage import collect_as_usual, collect_rarely
-from peaksight.virtual_gpu.memory.ledger import Ledger
 from peaksight.virtual_gpu.ranks.told import Told
 from peaksight.virtual_gpu.ranks.world import World, as_rank
 from peaksight.virtual_gpu.script import Ending, Scratch, explain, run_script
 from peaksight.virtual_gpu.script.environment import variables
 from peaksight.virtual_gpu.script.program import source_directory
-from peaksight.virtual_gpu.source_texts import source_lines_at
 from peaksight.virtual_gpu.stand_ins import finder as stand_ins
 from peaksight.virtual_gpu.torch_release import check_release
 from peaksight.virtual_gpu.unreached import Lookout
@@ -57,11 +56,11 @@ def simulate(
     measure what counting costs.
     """
     started = time.perf_counter()
-    command, world, told = as_rank(command, rank), World.of(command, rank), told or Told()
+    command, world = as_rank(command, rank), World.of(command, rank)
     rules = rules_for(device_rules or torch.__version__, room.card)
     for warning in filter(None, (check_release(), rules.warning)):
         print(f"peaksight: {warning}", file=sys.stderr)
-    with variables(command.environment), Scratch(told.files) as scratch:
+    with variables(command.environment), Scratch(told.files if told else None) as scratch:
         lookout = Lookout(source_directory(command))
         gpu = VirtualGpu(
             room,
@@ -87,71 +86,20 @@ def simulate(
             finished, ending = _run(command, lookout)
         _explain(ending, scratch, gpu.approximations.first_place("values"))
     gpu.witness.run_ended(lookout.files)
-    fatal = gpu.failures.ending(ending.error, ending.exit_code, gpu.devices.num_births)
-    if finished == "failed" and fatal is None and gpu.loop.is_over:
-        gpu.approximations.note("after-training", str(ending.exit_code))
-        finished, ending = "steady", Ending(exit_code=0)
-    captures = tuple(
-        replace(
-            _capture(command, gpu, ledger, finished=finished, exit_code=ending.exit_code, fatal=fatal),
-            not_simulated=gpu.approximations.records() + scratch.notes(),
-            writes=scratch.writes(),
-            not_reached=lookout.not_reached(),
-            source_lines=source_lines_at({birth.lines.source for birth in ledger.births}, source_directory(command)),
-            seconds=time.perf_counter() - started,
-            without_effect=applied.without_effect(),
-        )
-        for ledger in gpu.devices.used
-    )
-    return captures if max_steps == 0 else _demand_training(captures)
-
-
-def _capture(
-    command: ScriptCommand, gpu: VirtualGpu, ledger: Ledger, *, finished: str, exit_code: int, fatal: int | None
-) -> Capture:
-    """What `gpu` saw on the card of `ledger` of a run that is over; the failure with the number `fatal` ended it."""
-    peaks, failures = ledger.peaks, gpu.failures.on(ledger.device)
-    return Capture(
-        argv=command.argv,
-        gpu=gpu.room.card.name,
-        versions=Versions(installed=str(torch.__version__), device_rules=gpu.rules.build),
-        allocations=tuple(birth.record() for birth in ledger.births),
-        steps=tuple(ledger.steps),
-        peak_tick=peaks.tick,
-        peak_allocated_bytes=peaks.allocated_bytes,
-        peak_reserved_bytes=peaks.reserved_bytes,
-        peak_requested_bytes=peaks.requested_bytes,
-        peak_active_bytes=peaks.active_bytes,
-        not_simulated=(),
-        writes=(),
+    finished, exit_code, fatal = _outcome(gpu, finished, ending)
+    run = WholeRun(
+        command=command,
+        started_seconds=started,
         finished=finished,
-        script_exit=exit_code,
-        seconds=0.0,
-        calls=tuple(ledger.calls),
-        failures=failures,
-        fatal=next((index for index, failure in enumerate(failures) if failure.number == fatal), None),
-        outside_bytes=ledger.allocator.outside_bytes,
-        device=ledger.device,
-        rank=gpu.world.rank,
-        world_size=gpu.world.size,
-        collectives=tuple(gpu.collectives.facts),
-        observed=not gpu.witness.has_failed,
-        holds=gpu.witness.holds_on(ledger.device),
-        passes=tuple(gpu.witness.passes.calls[ledger.device]),
-        backwards=tuple(gpu.witness.passes.backwards[ledger.device]),
-        terms=tuple(gpu.witness.passes.terms) if ledger.device == 0 else (),
-        modules=gpu.witness.modules.facts,
-        optimizers=gpu.witness.optimizers.facts,
-        batches=tuple(gpu.witness.batches.facts[ledger.device]),
-        labels=tuple(gpu.witness.labels.facts[ledger.device]),
-        weights=gpu.witness.weights.facts_on(ledger.device),
-        checkpoints=gpu.witness.checkpoints.facts_on(ledger.device),
-        checkpoint_flags=gpu.witness.checkpoint_flags.facts,
-        settings=gpu.witness.settings.facts,
-        freezes=gpu.witness.freezes,
-        statements=gpu.witness.statements,
-        work=tuple(gpu.stopwatch.steps[ledger.device]),
+        exit_code=exit_code,
+        fatal=fatal,
+        not_simulated=gpu.approximations.records() + scratch.notes(),
+        writes=scratch.writes(),
+        not_reached=lookout.not_reached(),
+        without_effect=applied.without_effect(),
     )
+    captures = tuple(capture_on(ledger, gpu, run) for ledger in gpu.devices.used)
+    return captures if max_steps == 0 else _demand_training(captures)
 
 
 def _run(command: ScriptCommand, lookout: Lookout) -> tuple[str, Ending]:
@@ -165,6 +113,18 @@ def _run(command: ScriptCommand, lookout: Lookout) -> tuple[str, Ending]:
     if ending.was_interrupted:
         return "interrupted", ending
     return ("failed" if ending.exit_code else "script"), ending
+
+
+def _outcome(gpu: VirtualGpu, finished: str, ending: Ending) -> tuple[str, int, int | None]:
+    """Why the run ended, its exit code, and the number of the failure that ended it, None if none did.
+
+    What fails once the training has shown enough is no failure of the run.
+    """
+    fatal = gpu.failures.ending(ending.error, ending.exit_code, gpu.devices.num_births)
+    if finished == "failed" and fatal is None and gpu.loop.is_over:
+        gpu.approximations.note("after-training", str(ending.exit_code))
+        return "steady", 0, None
+    return finished, ending.exit_code, fatal
 
 
 def _explain(ending: Ending, scratch: Scratch, stand_in_at: str | None) -> None:
