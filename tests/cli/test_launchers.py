@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from peaksight.cli.script_words import script_command
+from peaksight.cli.simulation_options import SimulationOptions
 from peaksight.errors import UnsupportedError, UsageError
 
 pytestmark = pytest.mark.torch
@@ -43,6 +44,24 @@ def test_torchrun(typed, argv, processes):
     assert int(environment["LOCAL_WORLD_SIZE"]) * int(environment["GROUP_WORLD_SIZE"]) == processes
 
 
+@pytest.mark.parametrize(
+    ("typed", "gpus", "ranks", "per_machine"),
+    [
+        ("torchrun --nproc-per-node gpu train.py", 4, 4, 4),
+        ("torchrun --nproc-per-node auto --nnodes 2 train.py", 4, 8, 4),
+        ("torchrun --nproc-per-node gpu train.py", 1, 1, 1),
+        ("torchrun --nproc-per-node 2 train.py", 4, 2, 2),
+    ],
+)
+def test_a_process_for_each_card(typed, gpus, ranks, per_machine):
+    """GIVEN a machine with so many, THEN torchrun starts as many where it is told to."""
+    command = SimulationOptions(gpus=gpus).launched(launched(typed)[0])
+    environment = dict(command.environment)
+
+    assert command.processes == ranks
+    assert (environment["WORLD_SIZE"], environment["LOCAL_WORLD_SIZE"]) == (str(ranks), str(per_machine))
+
+
 def test_torchrun_sets_what_its_agent_sets():
     """The names are those that the elastic agent gives a worker."""
     from torch.distributed.elastic.agent.server import local_elastic_agent
@@ -65,6 +84,8 @@ def test_torchrun_sets_what_its_agent_sets():
         ("torchrun --nproc-per-node 2", "the following arguments are required: training_script"),
         ("torchrun --nnodes 1:2:3 train.py", "nnodes=1:2:3"),
         ("torchrun --help", "they start no script"),
+        ("torchrun --nproc-per-node gpus train.py", "'gpus'"),
+        ("torchrun --nproc-per-node -1 train.py", "they start no process"),
     ],
 )
 def test_what_torchrun_would_complain_about(typed, cause, capsys):
@@ -96,6 +117,20 @@ class TestAccelerate:
         assert (" ".join(command.argv), command.processes) == ("train.py --lr 1", 1)
         assert environment["ACCELERATE_MIXED_PRECISION"] == "bf16"
         assert "RANK" not in environment
+        assert SimulationOptions(gpus=4).launched(command).processes == 4
+
+    def test_a_process_for_each_card_shards(self):
+        """Also where one card is enough to start torchrun."""
+        command, environment = launched("accelerate launch --use_fsdp train.py")
+
+        assert environment["WORLD_SIZE"] == "1"
+        assert SimulationOptions(gpus=4).launched(command).processes == 4
+
+    def test_one_process_on_a_machine_with_several_cards(self):
+        """GIVEN that one was asked for, THEN the other cards are its own."""
+        command, _ = launched("accelerate launch --num_processes 1 train.py")
+
+        assert SimulationOptions(gpus=4).launched(command).processes == 1
 
     @pytest.mark.parametrize("flag", ["", "--multi_gpu", "--multi-gpu"])
     def test_several_processes_are_torchruns(self, flag):
@@ -129,7 +164,16 @@ class TestAccelerate:
 
         assert caught.value.slug == "launcher"
 
-    @pytest.mark.parametrize("words", ["--nope train.py", "", "--config_file nowhere.yaml train.py"])
+    def test_several_machines(self):
+        """The first one is simulated, whichever this is."""
+        command, environment = launched("accelerate launch --multi_gpu --num_machines 2 --num_processes 4 train.py")
+
+        assert (command.processes, environment["LOCAL_WORLD_SIZE"]) == (4, "2")
+
+    @pytest.mark.parametrize(
+        "words",
+        ["--nope train.py", "", "--config_file nowhere.yaml train.py", "--multi_gpu --num_machines 2 train.py"],
+    )
     def test_what_accelerate_would_complain_about(self, words):
         """In one sentence."""
         with pytest.raises(UsageError) as caught:

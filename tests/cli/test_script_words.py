@@ -75,8 +75,8 @@ def test_what_chooses_another_environment_is_refused(typed):
     "typed", ["/opt/bin/deepspeed train.py --lr 1", "mpirun -n 2 python train.py --lr 1", "srun train.py --lr 1"]
 )
 def test_a_launcher_of_its_own_kind_is_refused_with_what_to_type(typed):
-    """The way out is the script alone."""
-    with pytest.raises(UnsupportedError, match=r"peaksight run train\.py --lr 1$"):
+    """The way out is the script, as so many ranks of torchrun's."""
+    with pytest.raises(UnsupportedError, match=r"peaksight run --ranks N train\.py --lr 1$"):
         script_command(tuple(typed.split()))
 
 

@@ -23,18 +23,22 @@ def run_of(num_bytes, rank, size, **about):
 
 @dataclass
 class Job:
-    """A job of ranks that hold as much; `simulated` are the ranks in order, and how many may fail."""
+    """A job of ranks that hold as much; `simulated` are the ranks in order, and how many may fail.
+
+    The script of the rank `failing` fails.
+    """
 
     held: list
     simulated: list = field(default_factory=list)
-    ends: str = "steady"
+    failing: int | None = None
 
     def simulate(self, command, room, *, rank, on_step, max_failures=None):
         """As the virtual GPU would."""
         self.simulated.append((rank, max_failures))
         if self.held[rank] is None:
             return None
-        run = run_of(self.held[rank], rank, len(self.held), finished=self.ends)
+        ends = "failed" if rank == self.failing else "steady"
+        run = run_of(self.held[rank], rank, len(self.held), finished=ends)
         if max_failures is None and self.held[rank] > 79 * GIB:
             failure = failure_of(90 * GIB, tick=1)
             return tuple(replace(each, failures=(failure,), fatal=0, finished="failed") for each in run)
@@ -104,9 +108,18 @@ def test_why_ranks_differ():
 
 def test_a_script_that_fails_fails_on_all_ranks():
     """The others are not tried."""
-    job = Job([GIB, GIB], ends="failed")
+    job = Job([GIB, GIB], failing=0)
 
     assert len(job.captures()) == 1
+
+
+def test_a_rank_that_fails_ends_the_job():
+    """The launcher stops the others then, however far they are."""
+    job = Job([2 * GIB, GIB, GIB, GIB], failing=3)
+    report = report_on(job.captures(), H100)
+
+    assert [rank for rank, _ in job.simulated] == [0, 3]
+    assert (report.finished, report.rank) == ("failed", 3)
 
 
 @pytest.mark.parametrize(("held", "asked", "slug"), [([1, 1], "2", "no-such-rank"), ([1, None], None, "rank-failed")])

@@ -10,7 +10,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from peaksight.errors import UnsupportedError, UsageError
@@ -19,6 +19,7 @@ from peaksight.virtual_gpu.ranks.world import DEFAULT_PORT, World
 Words = tuple[str, ...]
 
 # What only these can start: their own engines, or processes of another kind.
+_FOR_EACH_CARD = ("gpu", "auto")
 _REFUSED = {"use_deepspeed": "DeepSpeed", "use_megatron_lm": "Megatron-LM", "tpu": "TPUs"}
 
 
@@ -26,7 +27,7 @@ _REFUSED = {"use_deepspeed": "DeepSpeed", "use_megatron_lm": "Megatron-LM", "tpu
 class Launch:
     """What a launcher starts: the words of a script, with `is_module` of a module, with `is_program` of a command.
 
-    `environment` is what it sets for rank 0, `processes` how many it starts.
+    `environment` is what it sets for rank 0, `processes` how many it starts, for each card with `is_per_card`.
     """
 
     words: Words
@@ -34,6 +35,7 @@ class Launch:
     is_program: bool
     environment: dict[str, str]
     processes: int
+    is_per_card: bool = False
 
 
 def torchrun(words: Words) -> Launch:
@@ -54,15 +56,19 @@ def _by_torch(module: str, words: Words) -> Launch:
         machines = parse_min_max_nnodes(args.nnodes)[1]
         per_machine = _processes_per_machine(args.nproc_per_node)
     rank = () if get_use_env(args) else ("--local-rank=0",)
-    return _launch(args, _rank_0(args, World(0, machines * per_machine, per_machine)), machines * per_machine, rank)
+    launch = _launch(args, _rank_0(args, World(0, machines * per_machine, per_machine)), machines * per_machine, rank)
+    return replace(launch, is_per_card=args.nproc_per_node in _FOR_EACH_CARD)
 
 
 def _processes_per_machine(value: str) -> int:
-    """`gpu`, `auto` and the like are one, or what `--ranks` says: the virtual machine has one card."""
-    per_machine = int(value) if value.isdecimal() else 1
-    if per_machine < 1:
+    """Of those that are counted by card, the one of a machine with one card; `cpu` trains on none."""
+    if value in (*_FOR_EACH_CARD, "cpu"):
+        return 1
+    if not value.removeprefix("-").isdecimal():
+        raise ValueError(f"{value!r} is no number of processes")
+    if int(value) < 1:
         raise ValueError("they start no process")
-    return per_machine
+    return int(value)
 
 
 def _rank_0(args: Any, world: World) -> dict[str, str]:
@@ -93,13 +99,24 @@ def accelerate_launch(words: Words) -> Launch:
     """`accelerate launch` with its options and the configuration file that it finds."""
     with _complaints_of("accelerate launch"), _launcher_of_accelerate() as launch:
         args = launch.launch_command_parser().parse_args(list(words))
+        asked = args.num_processes
         args, defaults, _ = _on_a_machine_that_has_them(launch, args)
         _refuse_engines(args, defaults)
-        if not (args.multi_gpu or args.use_fsdp) or args.cpu:
-            return _launch(args, _changes(launch.prepare_simple_launcher_cmd_env(args)[1]), 1)
-        environment = _changes(launch.prepare_multi_gpu_env(args))
-        world = World(0, args.num_processes, args.num_processes // (args.num_machines or 1))
-        return _launch(args, environment | _rank_0(_for_torchrun(launch, args), world), world.size)
+        is_counted = asked is not None or getattr(defaults, "num_processes", None) is not None
+        return replace(_started_by(launch, args), is_per_card=not is_counted and not args.cpu)
+
+
+def _started_by(launch: Any, args: Any) -> Launch:
+    """What the module `launch` of accelerate starts."""
+    if not (args.multi_gpu or args.use_fsdp) or args.cpu:
+        return _launch(args, _changes(launch.prepare_simple_launcher_cmd_env(args)[1]), 1)
+    per_machine = args.num_processes // (args.num_machines or 1)
+    if per_machine < 1:
+        raise ValueError(f"{args.num_processes} as --num_processes leaves some of {args.num_machines} machines without")
+    args.machine_rank = args.machine_rank or 0
+    environment = _changes(launch.prepare_multi_gpu_env(args))
+    world = World(0, args.num_processes, per_machine)
+    return _launch(args, environment | _rank_0(_for_torchrun(launch, args), world), world.size)
 
 
 @contextmanager

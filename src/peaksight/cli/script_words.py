@@ -120,7 +120,9 @@ def _launched(launch: Launch) -> ScriptCommand:
         command = _program(launch.words)
     else:
         command = ScriptCommand(target=launch.words[0], args=launch.words[1:])
-    return replace(_with_variables(command, launch.environment), processes=launch.processes)
+    return replace(
+        _with_variables(command, launch.environment), processes=launch.processes, per_card=launch.is_per_card
+    )
 
 
 def _with_variables(command: ScriptCommand, variables: Mapping[str, str | None]) -> ScriptCommand:
@@ -133,6 +135,6 @@ def _not_simulated(launcher: str, words: Words) -> UnsupportedError:
     instead = " ".join(words[script:]) if script is not None else "train.py ARGS"
     return UnsupportedError(
         f"Can't simulate a launch by {launcher!r}: it starts processes of its own kind. "
-        f"For one rank alone, type: peaksight run {instead}",
+        f"For N ranks as torchrun starts them, type: peaksight run --ranks N {instead}",
         slug="launcher",
     )

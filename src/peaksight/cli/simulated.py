@@ -65,6 +65,8 @@ class Simulations:
             self.progress.another(rank, first[0].world_size)
             runs[rank] = self._elsewhere(rank)
             unlimited[rank] = self._without_limit(rank, runs[rank])
+            if runs[rank] and not _has_answer(runs[rank]):
+                break  # the launcher ends the others then
         return tuple(capture for each in (runs, unlimited) for _, run in sorted(each.items()) for capture in run)
 
     def _others(self, asked: Sequence[int], first: Captures, runs: dict[int, Captures]) -> Iterator[int]:

@@ -100,9 +100,10 @@ class SimulationOptions:
 
     def launched(self, command: ScriptCommand) -> ScriptCommand:
         """`command` as one of as many ranks as were asked for, those of its launcher without `--ranks`."""
-        if self.ranks is None:
-            return command
-        return with_ranks(command, self.ranks, self.gpus if self.gpus > 1 else None)
+        ranks, per_machine = self.ranks, self.gpus if self.gpus > 1 else None
+        if ranks is None and per_machine is not None and command.per_card:
+            ranks = command.processes * per_machine
+        return command if ranks is None else with_ranks(command, ranks, per_machine)
 
     @property
     def room(self) -> Room:

@@ -133,7 +133,7 @@ def ending(report: Report) -> str:
 def stopped_line(report: Report, num_steps: int) -> str:
     """How far a run got that gives no answer, in one line; `num_steps` is how many steps it finished."""
     if num_steps == 0:
-        return f"{_FINISHED[report.finished]} in step 1: no answer"
+        return f"{_FINISHED[report.finished]} in step 1{on_card(report)}: no answer"
     return f"{_FINISHED[report.finished]} after {_steps(num_steps)}: no answer; {_need(report)}"
 
 

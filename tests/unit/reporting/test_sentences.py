@@ -97,6 +97,9 @@ def test_a_script_that_never_used_the_card():
 def test_a_script_that_failed_in_its_first_step():
     """No step was finished, so no peak is told."""
     assert stopped_line(report_of(WEIGHTS, finished="failed"), 0) == "the script failed in step 1: no answer"
+    assert "in step 1 on rank 3: no answer" in stopped_line(
+        report_of(WEIGHTS, finished="failed", rank=3, world_size=4), 0
+    )
 
 
 def test_moments():
