@@ -165,7 +165,7 @@ class VirtualGpu:
             role, module = self._roles.of(func, args)
             for card, tensor in device_tensors(func, out, self.made_up):
                 storage = tensor.untyped_storage()
-                birth = self.devices.ledgers[card].born(storage, func.name(), role, module, in_words(tensor))
+                birth = self.devices.ledgers[card].storages.born(storage, func.name(), role, module, in_words(tensor))
                 if birth is not None and func in LOSSES and tensor is out[0]:
                     self.witness.labels_read(card, birth, args)
                 if birth is not None and func in COPIES:
@@ -174,7 +174,7 @@ class VirtualGpu:
                         self.witness.arrived(card, birth, args[0])
         elif may_resize(func):
             for card, tensor in device_tensors(func, out, self.made_up):
-                self.devices.ledgers[card].resized(tensor.untyped_storage(), func.name())
+                self.devices.ledgers[card].storages.resized(tensor.untyped_storage(), func.name())
 
     def leaves(self, tensor: torch.Tensor) -> None:
         """The host has waited for what `tensor` holds."""

@@ -73,7 +73,7 @@ def _answer_addresses(patches: Patches, devices: Devices) -> None:
         if not _has_no_data(storage):
             return real(storage)
         ledger = devices.holding(storage)
-        birth = None if ledger is None else ledger.of_storage(storage)
+        birth = None if ledger is None else ledger.storages.of(storage)
         return storage._cdata if birth is None else birth.block.address
 
     def tensor_address(tensor: FakeTensor) -> int:
@@ -109,7 +109,7 @@ def _follow_storages(patches: Patches, devices: Devices) -> None:
         resized: Any = resize(storage, size)
         if _has_no_data(storage):
             held_by = devices.holding(storage) or vars(storage).get("_peaksight_freed_by", devices.current)
-            held_by.resized(storage, "storage.resize_")
+            held_by.storages.resized(storage, "storage.resize_")
             resized._peaksight_freed_by = held_by
         return resized
 

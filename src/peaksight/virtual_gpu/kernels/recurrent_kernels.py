@@ -82,7 +82,7 @@ class Blocks:
 
     def take(self, tensor: torch.Tensor, role: Role = Role.UNMARKED) -> torch.Tensor:
         """A block for `tensor`, unless it has one."""
-        self.ledger.born(tensor.untyped_storage(), self.op, role, tensor=in_words(tensor))
+        self.ledger.storages.born(tensor.untyped_storage(), self.op, role, tensor=in_words(tensor))
         return tensor
 
     def given(self, gradient: torch.Tensor | None, like: torch.Tensor) -> torch.Tensor:

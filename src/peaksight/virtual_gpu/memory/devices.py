@@ -103,11 +103,11 @@ class Devices:
     def birth_of(self, tensor: Any) -> Birth | None:
         """The block of a fake tensor that is on a card."""
         device = tensor.fake_device
-        return self.ledgers[device.index].of_storage(tensor.untyped_storage()) if device.type == "cuda" else None
+        return self.ledgers[device.index].storages.of(tensor.untyped_storage()) if device.type == "cuda" else None
 
     def holding(self, storage: Any) -> Ledger | None:
         """The ledger in which `storage` has a block."""
-        return next((ledger for ledger in self.ledgers if ledger.of_storage(storage) is not None), None)
+        return next((ledger for ledger in self.ledgers if ledger.storages.of(storage) is not None), None)
 
 
 def allocator_of(room: Room, index: int) -> CachingAllocator:

@@ -1,8 +1,6 @@
-"""The ledger: every device storage of the run, from the allocator's block to the record in the capture."""
+"""The ledger: every block of a card in the run, from the allocator to the record in the capture."""
 
 from collections.abc import Callable
-from typing import Any
-from weakref import ref
 
 from peaksight.allocator.blocks import Block
 from peaksight.allocator.caching import CachingAllocator
@@ -12,21 +10,14 @@ from peaksight.records import Action, AllocatorCall, Role, StepPeak
 from peaksight.virtual_gpu.memory.births import Birth, Circumstances
 from peaksight.virtual_gpu.memory.peaks import Peaks, StepSoFar
 from peaksight.virtual_gpu.memory.recorded_streams import RecordedStreams
+from peaksight.virtual_gpu.memory.storages import Storages
 from peaksight.virtual_gpu.memory_history.history import History
-from peaksight.virtual_gpu.threads import TURN
 
 _ASKS = (Action.OUTSIDE, Action.FAILED)
 
 
-class _StorageRef(ref[Any]):
-    """A weak reference to a storage that remembers its key in the ledger."""
-
-    __slots__ = ("key",)
-    key: int
-
-
 class Ledger:
-    """Device storages of one card, each backed by a block of the simulated caching allocator.
+    """What was asked of one card: blocks of the simulated caching allocator, those of `storages` and others.
 
     Ticks count what is asked of the card: an allocation, a free or an `AllocatorCall` is one tick.
     """
@@ -54,12 +45,12 @@ class Ledger:
         self.peaks = Peaks()
         self.stream = 0
         self.recorded_streams = RecordedStreams(allocator, device)
+        self.storages = Storages(self.allocate, self.free)
         self.history: History | None = None
         self._circumstances = circumstances
         self._on_first_use: Callable[[], None] | None = on_first_use
         self._on_failure = on_failure
         self._on_done_without = on_done_without
-        self._alive: dict[int, tuple[_StorageRef, Birth]] = {}
         self._tick = 0
         self.steps: list[StepPeak] = []
         self._step = self._next_step()
@@ -74,69 +65,7 @@ class Ledger:
         """Whether the card was asked for memory, and be it in vain."""
         return bool(self.births) or any(call.action in _ASKS for call in self.calls)
 
-    # Storages of tensors.
-
-    def born(
-        self, storage: Any, op: str, role: Role = Role.UNMARKED, module: str = "", tensor: str = ""
-    ) -> Birth | None:
-        """Give `storage` a block unless it has one; storages of zero bytes get none, as on the card.
-
-        It belongs to `module`, or else to the one that is running; `tensor` says what it was made for. What is
-        new is returned.
-        """
-        key, num_bytes = storage._cdata, storage.nbytes()
-        if not num_bytes or key in self._alive:
-            return None
-        birth = self.allocate(num_bytes, op, role)
-        birth.module, birth.tensor = module or birth.module, tensor
-        self._alive[key] = (self._watch(storage, key), birth)
-        return birth
-
-    def resized(self, storage: Any, op: str) -> None:
-        """A storage changed its size: its old block is freed after the new one was taken."""
-        key, num_bytes = storage._cdata, storage.nbytes()
-        before = self._alive.get(key)
-        if before is not None and before[1].requested_bytes == num_bytes:
-            return
-        if num_bytes:
-            self._alive[key] = (self._watch(storage, key), self.allocate(num_bytes, op))
-        else:
-            self._alive.pop(key, None)
-        if before is not None:
-            self.free(before[1])
-
-    def mark(self, storage: Any, role: Role, module: str = "") -> None:
-        """Say what `storage` is for, and whose it is where `module` says so.
-
-        The first word stays, but what a module holds counts more than where it came from, and whose it is may be told
-        better once more of the model is known.
-        """
-        birth = self.of_storage(storage)
-        if birth is not None and (birth.role in (Role.UNMARKED, Role.INPUT, role) or role is Role.PARAMETER):
-            birth.role = role
-            birth.module = module or birth.module
-
-    def of_storage(self, storage: Any) -> Birth | None:
-        """The block of `storage`, if it has one."""
-        alive = self._alive.get(storage._cdata)
-        return None if alive is None else alive[1]
-
-    def at(self, address: int) -> Birth | None:
-        """The block at `address`, if a storage has it."""
-        return next((birth for _, birth in self._alive.values() if birth.block.address == address), None)
-
-    def _watch(self, storage: Any, key: int) -> _StorageRef:
-        reference = _StorageRef(storage, self._storage_died)
-        reference.key = key
-        return reference
-
-    def _storage_died(self, reference: _StorageRef) -> None:
-        with TURN:
-            alive = self._alive.pop(reference.key, None)
-            if alive is not None:
-                self.free(alive[1])
-
-    # Blocks, also those that no tensor owns.
+    # Blocks.
 
     def allocate(self, num_bytes: int, op: str, role: Role = Role.UNMARKED) -> Birth:
         """Take a block for `op` on the current stream."""

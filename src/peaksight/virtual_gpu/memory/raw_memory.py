@@ -53,5 +53,5 @@ class RawMemory:
         """The block that begins at `address`, with the ledger of its card, if it is in use."""
         if address in self._held:
             return self._held[address]
-        found = ((ledger, ledger.at(address)) for ledger in self._devices.ledgers)
+        found = ((ledger, ledger.storages.at(address)) for ledger in self._devices.ledgers)
         return next(((ledger, birth) for ledger, birth in found if birth is not None), None)

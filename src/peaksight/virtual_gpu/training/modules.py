@@ -77,7 +77,7 @@ class Parameters:
     def _mark(self, tensor: Any, role: Role, module: str = "") -> None:
         for part in _parts(tensor):
             if part.layout == torch.strided and part.fake_device.type == "cuda":
-                self._ledgers[part.fake_device.index].mark(part.untyped_storage(), role, module)
+                self._ledgers[part.fake_device.index].storages.mark(part.untyped_storage(), role, module)
 
 
 def _parts(tensor: Any) -> Iterator[FakeTensor]:

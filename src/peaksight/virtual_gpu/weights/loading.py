@@ -91,7 +91,7 @@ class Storages:
         made._peaksight_device = device
         if storage.nbytes() <= MAX_EXACT_NUMEL:
             made._peaksight_values = storage
-        self._devices.ledgers[device.index].born(made, "UntypedStorage.to")
+        self._devices.ledgers[device.index].storages.born(made, "UntypedStorage.to")
         return made
 
     def set_from_file(self, storage: Any, file: Any, offset: Any, *args: Any) -> None:
