@@ -40,6 +40,20 @@ def test_save_and_load(virtual_gpu, tmp_path):
     optimizer.step()
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_what_requires_a_gradient(virtual_gpu, tmp_path, device):
+    """A tensor that is trained still is when it comes back, and no other."""
+    saved = {
+        "prompt": torch.ones(4, device=device, requires_grad=True),
+        "mask": torch.ones(4, device=device, dtype=torch.bool),
+        "frozen": nn.Parameter(torch.ones(4, device=device, dtype=torch.int8), requires_grad=False),
+    }
+    torch.save(saved, tmp_path / "saved.pt")
+    loaded = torch.load(tmp_path / "saved.pt")
+
+    assert {"prompt": True, "mask": False, "frozen": False} == {key: loaded[key].requires_grad for key in loaded}
+
+
 def test_small_values_on_the_card(virtual_gpu, tmp_path):
     """A counter on the card comes back with its value."""
     torch.save({"step": torch.tensor(3, device="cuda")}, tmp_path / "state.pt")

@@ -82,7 +82,9 @@ class SavedTensor:
             tensor = untouched(self.shape, self.dtype)
         else:
             tensor = torch.empty(self.shape, dtype=self.dtype, device=device)
-        return nn.Parameter(tensor, self.requires_grad) if self.is_parameter else tensor
+        if self.is_parameter:
+            return nn.Parameter(tensor, self.requires_grad)
+        return tensor.requires_grad_(self.requires_grad)
 
 
 def _location(device: torch.device, map_location: Any) -> torch.device:
