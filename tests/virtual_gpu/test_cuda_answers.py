@@ -25,6 +25,15 @@ def test_which_card(virtual_gpu):
     assert "13.0" == torch.version.cuda
 
 
+def test_limits_of_a_block(virtual_gpu):
+    """What kernels of a person's own ask for before they choose their tiles, as a real H100 says it."""
+    properties = torch.cuda.get_device_properties(0)
+
+    assert (1024, 49152) == (properties.max_threads_per_block, properties.shared_memory_per_block)
+    assert 227 << 10 == properties.shared_memory_per_block_optin
+    assert 228 << 10 == properties.shared_memory_per_multiprocessor
+
+
 @pytest.mark.parametrize(("name", "capability", "has_bf16"), [("t4", (7, 5), False), ("rtx-4090", (8, 9), True)])
 def test_other_cards(name, capability, has_bf16):
     """Each card answers for itself."""

@@ -8,6 +8,19 @@ from typing import Any
 
 # CUDA C++ Programming Guide, technical specifications per compute capability; every other one holds 2048.
 _FEWER_THREADS = {(7, 5): 1024, (8, 6): 1536, (8, 7): 1536, (8, 9): 1536, (12, 0): 1536, (12, 1): 1536}
+# The same: bytes of shared memory of a multiprocessor, and the most of them that one block may ask for.
+_SHARED_BYTES = {
+    (6, 0): (65536, 49152),
+    (6, 1): (98304, 49152),
+    (7, 0): (98304, 98304),
+    (7, 5): (65536, 65536),
+    (8, 0): (167936, 166912),
+    (8, 7): (167936, 166912),
+    (9, 0): (233472, 232448),
+    (10, 0): (233472, 232448),
+    (10, 3): (233472, 232448),
+}
+_SHARED_BYTES_ELSEWHERE = (102400, 101376)
 # Of float64 to float32 where it is more than one in 64.
 _DOUBLE_RATE = {(6, 0): 1 / 2, (7, 0): 1 / 2, (8, 0): 1.0, (9, 0): 1.0, (10, 0): 1 / 2, (6, 1): 1 / 32, (7, 5): 1 / 32}
 # PCI Express 4.0 and 5.0 at 16 lanes, after line coding, by the major part of the capability; before, it was 3.0.
@@ -45,6 +58,16 @@ class Card:
     def threads_per_multi_processor(self) -> int:
         """The threads that one multiprocessor can hold: `cudaDeviceProp.maxThreadsPerMultiProcessor`."""
         return _FEWER_THREADS.get(self.capability, 2048)
+
+    @property
+    def shared_bytes_per_multi_processor(self) -> int:
+        """Shared memory of one multiprocessor: `cudaDeviceProp.sharedMemPerMultiprocessor`."""
+        return _SHARED_BYTES.get(self.capability, _SHARED_BYTES_ELSEWHERE)[0]
+
+    @property
+    def shared_bytes_per_block(self) -> int:
+        """The most shared memory that one block may ask for: `cudaDeviceProp.sharedMemPerBlockOptin`."""
+        return _SHARED_BYTES.get(self.capability, _SHARED_BYTES_ELSEWHERE)[1]
 
     @property
     def tf32_flop_per_second(self) -> float:

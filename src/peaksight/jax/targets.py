@@ -8,17 +8,10 @@ newer releases of XLA choose between some fusions.
 from peaksight.errors import UnsupportedError
 from peaksight.gpus import Card
 
-# Shared memory of a multiprocessor, the most of it that one block may ask for, and fp32 lanes.
-_OF_CAPABILITY = {
-    (7, 5): (65536, 65536, 64),
-    (8, 0): (167936, 166912, 64),
-    (8, 6): (102400, 101376, 128),
-    (8, 9): (102400, 101376, 128),
-    (9, 0): (233472, 232448, 128),
-    (10, 0): (233472, 232448, 128),
-    (10, 3): (233472, 232448, 128),
-    (12, 0): (102400, 101376, 128),
-    (12, 1): (102400, 101376, 128),
+# The fp32 lanes of a multiprocessor.
+_LANES = {
+    **dict.fromkeys(((7, 5), (8, 0)), 64),
+    **dict.fromkeys(((8, 6), (8, 9), (9, 0), (10, 0), (10, 3), (12, 0), (12, 1)), 128),
 }
 
 _TEXT = """gpu_device_info {{
@@ -50,16 +43,16 @@ device_description_str: "{name}"
 
 def target_config(card: Card) -> str:
     """A `GpuTargetConfigProto` of `card` as text; UnsupportedError for a generation that XLA no longer compiles for."""
-    if card.capability not in _OF_CAPABILITY:
+    if card.capability not in _LANES:
         raise UnsupportedError(
             f"Can't compile for a {card.product_name}: XLA's compiler needs a card of compute capability 7.5 or newer. "
             "Choose another one with --gpu.",
             slug="jax-card",
         )
-    shared, optin, lanes = _OF_CAPABILITY[card.capability]
+    lanes = _LANES[card.capability]
     return _TEXT.format(
-        shared=shared,
-        optin=optin,
+        shared=card.shared_bytes_per_multi_processor,
+        optin=card.shared_bytes_per_block,
         lanes=lanes,
         threads=card.threads_per_multi_processor,
         cores=card.multi_processor_count,
