@@ -186,7 +186,7 @@ class VirtualGpu:
         self.devices.demand(device.index)
 
     def made_up(self, what: str) -> None:
-        """A value, a shape, a random draw or the turn of a thread is not the real run's."""
+        """`what` is not that of the real run, at the line that is running."""
         self.approximations.note(f"{what}s", self.lines.current().source)
 
     def become_fork(self) -> None:

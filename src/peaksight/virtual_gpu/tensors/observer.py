@@ -21,4 +21,4 @@ class Observer(Protocol):
         """The script asks for another card than the first: raises what the runtime says where it is not there."""
 
     def made_up(self, what: str) -> None:
-        """A `value`, a `shape`, a `chance`, a random `draw` or the turn of a `thread` is not the real run's."""
+        """`what` is not the real run's: the slug of an approximation without its s (`value`, `chance`, `thread`)."""

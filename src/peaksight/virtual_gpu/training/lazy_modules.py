@@ -21,9 +21,14 @@ HOME = "_peaksight_home"
 
 def install(patches: Patches, made: Callable[[Any], None]) -> None:
     """Answer for `UninitializedTensorMixin` until `patches` is left; `made` is told of every parameter."""
-    call = Uninitialized.__torch_function__.__func__
-    materialize = Uninitialized.materialize
+    asked = Uninitialized.__torch_function__.__func__
+    patches.set(Uninitialized, "__torch_function__", classmethod(_remembering_moves(asked)))
+    patches.set(Uninitialized, "materialize", _making_at_home(Uninitialized.materialize, made))
+    for kind in (torch.nn.parameter.UninitializedParameter, torch.nn.parameter.UninitializedBuffer):
+        patches.set(kind, "__new__", staticmethod(_on_the_host(kind.__new__)))
 
+
+def _remembering_moves(call: Callable[..., Any]) -> Callable[..., Any]:
     def moved(
         cls: type,
         func: Callable[..., Any],
@@ -37,6 +42,10 @@ def install(patches: Patches, made: Callable[[Any], None]) -> None:
         setattr(args[0], HOME, func(empty, *args[1:], **(kwargs or {})))
         return args[0]
 
+    return moved
+
+
+def _making_at_home(materialize: Callable[..., None], made: Callable[[Any], None]) -> Callable[..., None]:
     def made_at_home(tensor: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
         home = _home(tensor)
         data = torch.empty(shape, device=device or home["device"], dtype=dtype or home["dtype"])
@@ -49,10 +58,7 @@ def install(patches: Patches, made: Callable[[Any], None]) -> None:
         if is_parameter:
             made(tensor)
 
-    patches.set(Uninitialized, "__torch_function__", classmethod(moved))
-    patches.set(Uninitialized, "materialize", made_at_home)
-    for kind in (torch.nn.parameter.UninitializedParameter, torch.nn.parameter.UninitializedBuffer):
-        patches.set(kind, "__new__", staticmethod(_on_the_host(kind.__new__)))
+    return made_at_home
 
 
 def _on_the_host(make: Callable[..., Any]) -> Callable[..., Any]:
