@@ -10,6 +10,7 @@ import torch
 
 from peaksight.virtual_gpu.tensors.cache_key import cache_key
 from peaksight.virtual_gpu.tensors.devices import META
+from peaksight.virtual_gpu.tensors.subclasses import MAKE_SUBCLASS
 from peaksight.virtual_gpu.torch_private import BypassDispatchCache, CachedResult, FakeTensor, FakeTensorMode
 
 if TYPE_CHECKING:
@@ -50,21 +51,21 @@ class CachedResults:
         if about is None:
             return info.constant_value
         size, stride = about.shape, about.stride
-        tensor = torch.empty_strided(size, stride, dtype=about.dtype, device=META, requires_grad=about.requires_grad)
+        tensor = torch.empty_strided(size, stride, dtype=about.dtype, device=META)
         if about.is_conj:
             torch._C._set_conj(tensor, True)
         if about.is_neg:
             torch._C._set_neg(tensor, True)
         if info.view_idx is not None:
             tensor.set_(args[info.view_idx].untyped_storage(), about.storage_offset, size, stride)
-        return self._fake(tensor, about.device)
+        return self._fake(tensor, about.device, about.requires_grad)
 
-    def _fake(self, tensor: torch.Tensor, device: torch.device) -> FakeTensor:
+    def _fake(self, tensor: torch.Tensor, device: torch.device, requires_grad: bool) -> FakeTensor:
         """`FakeTensor(mode, tensor, device)`: its attributes are those of any other on `device`."""
         if device not in self._attributes:
             self._attributes[device] = dict(vars(FakeTensor(self._mode, tensor, device)))
-        fake: FakeTensor = torch.Tensor._make_subclass(
-            FakeTensor, tensor, tensor.requires_grad, dispatch_device=True, device_for_backend_keys=device
+        fake: FakeTensor = MAKE_SUBCLASS(
+            FakeTensor, tensor, requires_grad, dispatch_device=True, device_for_backend_keys=device
         )
         torch._C._set_throw_on_mutable_data_ptr(fake)
         vars(fake).update(self._attributes[device])

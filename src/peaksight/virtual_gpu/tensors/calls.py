@@ -1,7 +1,7 @@
 """What a call of an operator is to the virtual GPU: whether it concerns the card or writes to the host."""
 
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import torch
@@ -26,12 +26,17 @@ def is_real(leaf: Any) -> bool:
 
 def concerns_the_card(func: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> bool:
     """Whether the call takes tensors of the card, asks for it, or makes what stands for values nobody needs."""
-    if any(issubclass(t, FakeTensor) for t in types):
+    if _are_fake(types):
         return True
     device = kwargs.get("device")
     if device is not None and device.type != "cpu":
         return True
     return copies_file(func, args) or is_parameter_in_the_making(func, args)
+
+
+@lru_cache(maxsize=1024)
+def _are_fake(types: tuple[type, ...]) -> bool:
+    return any(issubclass(kind, FakeTensor) for kind in types)
 
 
 @cache
@@ -44,9 +49,9 @@ def writes_to_host(func: Any, args: Any) -> bool:
     """An in-place write from the card into a real host tensor: the tensor itself is the result."""
     schema = func._schema
     return bool(
-        schema.is_mutable
-        and args
+        args
         and type(args[0]) is torch.Tensor
+        and schema.is_mutable
         and schema.arguments[0].alias_info is not None
         and schema.arguments[0].alias_info.is_write
     )

@@ -1,6 +1,7 @@
 """The virtual GPU's dispatch mode: device tensors are fake, everything else on the CPU is real."""
 
 from collections.abc import Callable
+from functools import cache
 from threading import get_ident
 from typing import Any
 
@@ -12,7 +13,7 @@ from peaksight.errors import UnsupportedError
 from peaksight.virtual_gpu.kernels.custom_functions import function_of
 from peaksight.virtual_gpu.kernels.torch_private import composite, lacks_fake_kernel
 from peaksight.virtual_gpu.memory.at_the_limit import let_go
-from peaksight.virtual_gpu.tensors import distinct_values, even_shares, true_counts, values
+from peaksight.virtual_gpu.tensors import elements, values
 from peaksight.virtual_gpu.tensors.cache_key import cache_key
 from peaksight.virtual_gpu.tensors.cached_results import UNKNOWN, CachedResults
 from peaksight.virtual_gpu.tensors.calls import (
@@ -29,7 +30,7 @@ from peaksight.virtual_gpu.tensors.mapped import copy_of_stand_ins
 from peaksight.virtual_gpu.tensors.observer import Observer
 from peaksight.virtual_gpu.tensors.results import unknown_layout
 from peaksight.virtual_gpu.tensors.skipped_draws import SkippedDraws
-from peaksight.virtual_gpu.tensors.subclasses import OnCard, plain
+from peaksight.virtual_gpu.tensors.subclasses import of_libraries, plain
 from peaksight.virtual_gpu.threads import TURN
 from peaksight.virtual_gpu.torch_private import (
     DeviceMismatch,
@@ -73,6 +74,7 @@ class VirtualGpuMode(FakeTensorMode):
         self._rules = rules
         self._shapes = shapes
         self._sparse_rules = sparse_rules
+        self._dense_steps = cache(self._find_steps)
         self._first_thread = get_ident()
         self._nested = False
         self._draws = SkippedDraws()
@@ -84,7 +86,9 @@ class VirtualGpuMode(FakeTensorMode):
         """Run one operator; one for which the card has no memory leaves nothing behind."""
         try:
             with TURN:
-                if not any(issubclass(kind, OnCard) for kind in types):
+                if func is PRIM_DEVICE:  # what C++ asks most, several times for each operator
+                    return cpp_device(args[0])
+                if not of_libraries(types):
                     return self.dispatch(func, types, args, kwargs)
                 with plain((args, kwargs)):
                     return self.dispatch(func, types, args, kwargs)
@@ -94,8 +98,6 @@ class VirtualGpuMode(FakeTensorMode):
 
     def dispatch(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run one operator: really when it stays on the host, fake when it concerns the card."""
-        if func is PRIM_DEVICE:
-            return cpp_device(args[0])
         with torch._C.DisableTorchFunction():  # below here nobody asks for "cuda"
             return self._dispatch(func, types, args, kwargs)
 
@@ -149,11 +151,7 @@ class VirtualGpuMode(FakeTensorMode):
             self._has_lost_draws |= not self._draws.pass_by(func, args, asked, out)
         self._observer.after(func, args, kwargs, out, self._cached.known)
         if isinstance(func, torch._ops.OpOverload):
-            count = true_counts.count_result(func, args)
-            values.follow(func, args, kwargs, out)
-            true_counts.remember(func, args, out, count)
-            even_shares.remember(func, args, kwargs, out)
-            distinct_values.remember(func, args, out)
+            elements.follow(func, args, kwargs, out)
             if writes_to_host(func, args):
                 return args[0]
         return out
@@ -162,6 +160,9 @@ class VirtualGpuMode(FakeTensorMode):
         """What the card runs in place of `func`; it may return NotImplemented for a call that is one kernel."""
         if func in self._sparse_rules and any(getattr(arg, "layout", None) is torch.sparse_coo for arg in args):
             return self._sparse_rules[func]
+        return self._dense_steps(func)
+
+    def _find_steps(self, func: Any) -> Callable[..., Any] | None:
         if func in self._rules:
             return self._rules[func]
         if is_taken_apart(func):

@@ -8,7 +8,7 @@ are PyTorch's own matter.
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from copy import deepcopy
-from functools import cache
+from functools import cache, lru_cache
 from inspect import getattr_static
 from types import new_class
 from typing import Any
@@ -20,7 +20,7 @@ from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.torch_private import ATTRIBUTES, FakeTensor, swap
 
 _AS_SUBCLASS: Any = torch.Tensor.as_subclass
-_MAKE_SUBCLASS: Any = torch.Tensor._make_subclass
+MAKE_SUBCLASS: Any = torch.Tensor._make_subclass
 _OF_FAKES: set[str] = set()
 _NO_DISPATCH: Any = torch.Tensor.__torch_dispatch__
 _LAZY: Any = (torch.nn.UninitializedParameter, torch.nn.parameter.UninitializedBuffer)
@@ -95,6 +95,12 @@ def on_card(kind: Any) -> Any:
     return made
 
 
+@lru_cache(maxsize=1024)
+def of_libraries(kinds: tuple[type, ...]) -> bool:
+    """Whether one of `kinds`, those of the tensors of a call, is that of a library's tensors on the card."""
+    return any(issubclass(kind, OnCard) for kind in kinds)
+
+
 def of_library(kind: Any) -> Any:
     """The class of a `kind` on the host."""
     return kind.kind if issubclass(kind, OnCard) else kind
@@ -126,7 +132,7 @@ def _make_subclass(cls: Any, data: Any, requires_grad: bool = False, **kwargs: A
     """With the names that Dynamo expects, of which C++ takes the third by position."""
     requires_grad = kwargs.pop("require_grad", requires_grad)
     if not isinstance(data, FakeTensor):
-        return _MAKE_SUBCLASS(cls if cls is FakeTensor else of_library(cls), data, requires_grad, **kwargs)
+        return MAKE_SUBCLASS(cls if cls is FakeTensor else of_library(cls), data, requires_grad, **kwargs)
     with torch._C.DisableTorchFunctionSubclass():
         return _become(data.detach().requires_grad_(requires_grad), cls)
 

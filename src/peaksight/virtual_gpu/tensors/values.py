@@ -207,6 +207,11 @@ def family_of(tensor: Any) -> Family | None:
     return getattr(tensor, "_peaksight_value", (None, None))[1]
 
 
+def is_noted(tensor: Any) -> bool:
+    """Whether anything was attached to `tensor`, be it valid or not."""
+    return "_peaksight_value" in vars(tensor)
+
+
 def attach(tensor: Any, value: torch.Tensor | None, family: Family) -> None:
     """`tensor` is `value` as long as `family` is valid."""
     tensor._peaksight_value = (value, family)
