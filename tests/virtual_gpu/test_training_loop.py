@@ -91,6 +91,19 @@ def test_source_lines(virtual_gpu):
     assert birth.lines.library.startswith("torch/nn/modules/linear.py:")
 
 
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_workspaces_have_the_line_of_their_operator(is_recorded):
+    """What a kernel takes beside its result was asked for by the caller of the operator, and by nothing of ours."""
+    with h100() as gpu:
+        linear = nn.Linear(4, 4, device="cuda")
+        batch = torch.ones(2, 4, device="cuda")
+        with births_on(gpu) as births, torch.set_grad_enabled(is_recorded):
+            linear(batch).sort()
+
+    assert Role.WORKSPACE in {birth.role for birth in births}
+    assert {birth.lines.library.rpartition(":")[0] for birth in births} == {"", "torch/nn/modules/linear.py"}
+
+
 def test_steady_stop():
     """Two steps that peak alike end the run, after three at least: the first has no optimizer state yet."""
     with h100(max_steps=None) as gpu:

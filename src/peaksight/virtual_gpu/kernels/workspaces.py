@@ -3,11 +3,10 @@
 Each rule names the source that it mirrors.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.utils._pytree import tree_leaves
@@ -137,14 +136,13 @@ class Workspaces:
 
         `note_results` takes all of the results, or some before the others.
         """
-        rule, call.tried = _rule_of(call.func), self._tried
-        temporaries = rule(call) if rule is not None else None
-        if temporaries is None or not num_places(temporaries):
+        pricing, call.tried = _pricing_of(call.func), self._tried
+        temporaries = None if pricing.rule is None else pricing.rule(call)
+        if not temporaries or not num_places(temporaries):
             note_results(call.out)
-        with self._temporaries(temporaries or (), call, note_results):
-            self.cublas.before_returning(call.func, call.args, in_backward)
-        is_unpriced = temporaries is None and (rule is not None or not _is_priced(call.func))
-        if is_unpriced or (call.func in PARTLY_PRICED and PARTLY_PRICED[call.func](call)):
+        self._run(temporaries or (), call, in_backward, note_results)
+        is_unpriced = temporaries is None and not pricing.takes_nothing
+        if is_unpriced or (pricing.is_partial is not None and pricing.is_partial(call)):
             self._note_unpriced(call)
 
     def _note_unpriced(self, call: KernelCall) -> None:
@@ -152,11 +150,10 @@ class Workspaces:
         at_most_bytes = most_unknown_bytes(call) if slug == UNKNOWN else None
         self.approximations.note(slug, call.func.name(), at_most_bytes=at_most_bytes)
 
-    @contextmanager
-    def _temporaries(
-        self, temporaries: Temporaries, call: KernelCall, note_results: Callable[[Any], None]
-    ) -> Iterator[None]:
-        """Blocks that live for the length of one kernel, and among them its results."""
+    def _run(
+        self, temporaries: Temporaries, call: KernelCall, in_backward: bool, note_results: Callable[[Any], None]
+    ) -> None:
+        """Take the blocks that live for the length of one kernel, and among them its results."""
         taken: list[tuple[int, Birth | None]] = []
         results = iter(_one_by_one(call.out, num_places(temporaries)))
         try:
@@ -169,7 +166,7 @@ class Workspaces:
                     note_results(next(results))
                 elif isinstance(size, Result):
                     note_results(call.out[size.position])
-            yield
+            self.cublas.before_returning(call.func, call.args, in_backward)
         finally:  # also when the card is full
             for _, birth in reversed(taken):
                 self._give_back(birth)
@@ -193,20 +190,25 @@ def most_unknown_bytes(call: KernelCall) -> int:
     return 32 * MIB + 16 * sum(tensor.numel() * tensor.itemsize for tensor in tensors)
 
 
+class _Pricing(NamedTuple):
+    """How an operator is priced: by a rule, which may give only the larger part of some calls, or as taking nothing."""
+
+    rule: Rule | None
+    is_partial: Callable[[KernelCall], bool] | None
+    takes_nothing: bool
+
+
 @cache
-def _rule_of(func: Any) -> Rule | None:
-    return TEMPORARIES.get(func) or TEMPORARIES.get(func.name())
+def _pricing_of(func: Any) -> _Pricing:
+    rule = TEMPORARIES.get(func) or TEMPORARIES.get(func.name())
+    takes_nothing = rule is None and func not in UNPRICED and is_known(func)
+    return _Pricing(rule, PARTLY_PRICED.get(func), takes_nothing)
 
 
 def _one_by_one(out: Any, num_parts: int) -> list[Any]:
     """What each of `num_parts` marks stands for: the next result, the last one for all."""
     parts = [result for result in out if result is not None] if num_parts > 1 else []
     return [*parts[: num_parts - 1], out]
-
-
-def _is_priced(func: Any) -> bool:
-    """Whether an operator without a rule takes nothing."""
-    return func not in UNPRICED and is_known(func)
 
 
 def _last_of(taken: list[tuple[int, Birth | None]], num_bytes: int) -> Birth | None:
