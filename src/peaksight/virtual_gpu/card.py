@@ -112,6 +112,7 @@ class VirtualGpu:
         self._record = record
         self.approximations = Approximations()
         self._nodes = AutogradLines()
+        self._lines_of_call: Lines | None = None
         self._hidden = HiddenMemory(self.devices, room.card, rules, self._library_failed, self.approximations)
         self._patches = Patches()
         self.worst = WorstBatches(partial(self.approximations.note, "worst-batch")) if worst_batch else None
@@ -143,10 +144,17 @@ class VirtualGpu:
 
     def after(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, known: Any) -> None:
         """An operator ran on the card: its new storages are born, its workspaces taken, its time passes."""
-        if not self._record:
-            return
+        if self._record:
+            self._lines_of_call = None
+            try:
+                self._record_call(func, args, kwargs, out, known)
+            finally:
+                self._lines_of_call = None
+
+    def _record_call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, known: Any) -> None:
         if self._nodes.pending() and torch.is_grad_enabled():
-            self._nodes.note(self.loop.module, self._current_lines())
+            self._lines_of_call = self._current_lines()
+            self._nodes.note(self.loop.module, self._lines_of_call)
         note_functional(func, args)
         if func in SLICES:
             self.witness.sliced(self.lines.current().source, args)
@@ -262,7 +270,8 @@ class VirtualGpu:
         return Lines(at, lines.library) if at and lines.called_backward else lines
 
     def _circumstances(self) -> Circumstances:
-        lines, module, grad_enabled = self._current_lines(), self.loop.module, torch.is_grad_enabled()
+        lines = self._lines_of_call or self._current_lines()
+        module, grad_enabled = self.loop.module, torch.is_grad_enabled()
         node, of_program = self._nodes.of_running_node(), lines.module
         if node is not None and not (grad_enabled and module):
             module = node[0]

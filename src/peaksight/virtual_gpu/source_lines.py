@@ -110,14 +110,15 @@ class SourceLines:
         Each look at `f_code` calls the audit hook, so that it is taken only where the file of the globals matters.
         """
         library, in_backward, module, files = "", False, "", self._files
-        engine = self._engine
+        engine, of_program = self._engine, self.of_program
+        engine_names = engine.__globals__
         while frame is not None:
             names = frame.f_globals
-            if names is engine.__globals__ and frame.f_code is engine.__code__:
+            if names is engine_names and frame.f_code is engine.__code__:
                 in_backward = True
             file = files[names.get("__file__")]
-            if self.of_program is not None:
-                lines = self.of_program(names.get("__file__"), frame.f_lineno)
+            if of_program is not None:
+                lines = of_program(names.get("__file__"), frame.f_lineno)
                 if lines is not None and lines.source:
                     return lines
                 if lines is not None:
