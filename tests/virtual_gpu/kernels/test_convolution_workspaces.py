@@ -56,6 +56,38 @@ def test_large_windows_in_single_precision(shape, weight, stride, padding, forwa
     assert of_weight == pytest.approx(backward[-1], rel=0.3)
 
 
+@pytest.mark.parametrize(
+    ("shape", "filters", "side", "padding", "of_weight"),
+    [
+        ((32, 64, 14, 14), 64, 3, 1, 10_027_008),
+        ((8, 128, 28, 28), 128, 3, 1, 16_809_984),
+        ((1, 256, 32, 32), 256, 3, 1, 14_155_776),
+        ((2, 80, 56, 56), 256, 3, 1, 21_915_648),
+        ((64, 32, 4, 4), 128, 3, 1, 2_064_384),
+        ((512, 64, 9, 9), 64, 3, 0, 157_417_472),
+        ((32, 64, 14, 14), 64, 5, 2, 37_257_216),
+        ((16, 256, 32, 32), 64, 5, 2, 557_842_432),
+        ((2, 32, 128, 128), 32, 5, 2, 545_259_520),
+    ],
+)
+def test_gradients_of_weights_by_a_transform(shape, filters, side, padding, of_weight):
+    """In single precision small images go by Winograd's transform, windows of five by five to few filters by Fourier's.
+
+    Measured on an H200 (benchmarks/kernels; the sixth in a network for Atari games). To the byte.
+    """
+    weight = (filters, shape[1], side, side)
+    _, backward = workspaces(shape, weight, dtype=torch.float32, padding=padding)
+
+    assert backward[-1] == of_weight
+
+
+def test_gradients_of_weights_by_no_transform():
+    """Where a small image's filters become four times as many, tensors are copied and partial sums left: 12,747,248."""
+    _, backward = workspaces((32, 64, 14, 14), (256, 64, 3, 3), dtype=torch.float32, padding=1)
+
+    assert 12_747_248 == pytest.approx(backward[-1], rel=0.05)
+
+
 @pytest.mark.parametrize(("channels", "copied"), [(64, 0), (128, 0), (256, 335_544_832)])
 def test_single_taps_with_a_stride(channels, copied):
     """In single precision positions are skipped in place by less than 256 channels."""

@@ -11,7 +11,7 @@ Limitations:
 from math import prod
 
 from peaksight.virtual_gpu.kernels import cudnn_dilated_convolutions as dilated
-from peaksight.virtual_gpu.kernels import depthwise_convolutions
+from peaksight.virtual_gpu.kernels import cudnn_transforms, depthwise_convolutions
 from peaksight.virtual_gpu.kernels.convolution_kinds import (
     FEW_CHANNELS,
     FEW_POSITIONS,
@@ -39,6 +39,7 @@ FEWEST_POSITIONS = 784
 POSITIONS_OF_PRODUCT_PART = 80
 MANY_TILES = 16
 FEW_ROWS = 32
+MANY_ROWS = 96
 HEAD_FILTERS = 16
 MOST_PRODUCT_PARTS = 256
 
@@ -50,6 +51,9 @@ def gradient_of_weight(convolution: Convolution, num_multiprocessors: int) -> in
     convolution = convolution.in_eights()
     if convolution.is_product and prod(convolution.x.shape[2:]) == 1 and not convolution.is_half:
         return 0
+    of_transform = cudnn_transforms.gradient_of_weight(convolution)
+    if of_transform is not None:
+        return of_transform
     if dilated.splits_the_sum(convolution):
         return dilated.gradient_of_weight(convolution, num_multiprocessors)
     if has_few_in_groups(convolution) and convolution.is_half:
@@ -125,11 +129,14 @@ def _of_large_image(convolution: Convolution, partial_bytes: int, num_multiproce
 def _partial_sums(convolution: Convolution, partial_bytes: int, num_multiprocessors: int) -> int:
     """As many as there are multiprocessors for each tile, but not for less than so many positions.
 
-    Where a single wave of tiles fills the card, the tiles of the last wave are split in single precision.
+    In single precision parts are whole tiles where there are nearly as many rows, as of 96 and of 192 filters; and
+    where a single wave of tiles fills the card, the tiles of the last wave are split.
     """
     if convolution.is_product and convolution.is_channels_last:
         return _of_product_in_channels_last(convolution, partial_bytes, num_multiprocessors)
     num_tiles = _num_tiles(convolution)
+    if not (convolution.is_half or convolution.is_product) and convolution.y.shape[1] >= MANY_ROWS:
+        partial_bytes = max(partial_bytes, num_tiles * TILE_BYTES)
     splits = min(_most_splits(convolution, num_tiles), num_multiprocessors // num_tiles)
     if splits > 1:
         return splits * partial_bytes

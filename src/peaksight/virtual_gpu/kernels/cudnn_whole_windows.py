@@ -34,7 +34,7 @@ def forward(convolution: Convolution) -> int:
         return 0
     samples, filters = convolution.y.shape[:2]
     num_spectra = samples * filters if filters > 1 else convolution.channels * (samples + filters)
-    return 2 * num_spectra * spectrum_bytes(_tile(convolution)) + convolution.weight.nbytes
+    return 2 * num_spectra * spectrum_bytes(tile_of(convolution)) + convolution.weight.nbytes
 
 
 def _has_spectra(convolution: Convolution) -> bool:
@@ -47,7 +47,7 @@ def _has_spectra(convolution: Convolution) -> bool:
     return is_single or (channels == 1 and is_large)
 
 
-def _tile(convolution: Convolution) -> int:
+def tile_of(convolution: Convolution) -> int:
     """The power of two that holds a picture with its padding."""
     padded = (out + size - 1 for out, size in zip(convolution.y.shape[2:], convolution.kernel, strict=True))
     return max(SMALLEST_SIDE, 1 << (max(padded) - 1).bit_length())
