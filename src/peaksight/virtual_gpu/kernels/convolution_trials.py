@@ -15,6 +15,7 @@ from math import prod
 import torch
 
 from peaksight.virtual_gpu.kernels.convolution_problem import Convolution
+from peaksight.virtual_gpu.kernels.cudnn_transforms import fourier_bytes
 from peaksight.virtual_gpu.kernels.cudnn_whole_windows import spectrum_bytes
 
 SMALLEST_TILE = 16
@@ -49,10 +50,9 @@ def gradient_of_input(convolution: Convolution) -> int:
 
 
 def gradient_of_weight(convolution: Convolution) -> int:
-    """Bytes for the gradient of the weight: its spectra twice; elsewhere partial sums."""
+    """Bytes for the gradient of the weight: that of Fourier's transform; elsewhere partial sums."""
     if _has_spectra(convolution, max(convolution.stride)):
-        spectra = 2 * _of_weight(convolution, _tile(convolution))
-        return spectra + convolution.y.nbytes + _copies_of_last(convolution)
+        return fourier_bytes(convolution, _tile(convolution)) + _copies_of_last(convolution)
     if convolution.is_depthwise:
         return _copies(convolution)
     tensors = convolution.x.nbytes + convolution.y.nbytes

@@ -38,7 +38,7 @@ def gradient_of_weight(convolution: Convolution) -> int | None:
         return None
     if _is_winograd(convolution):
         return winograd_bytes(convolution)
-    return fourier_bytes(convolution) if _is_fourier(convolution) else None
+    return fourier_bytes(convolution, tile_of(convolution)) if _is_fourier(convolution) else None
 
 
 def winograd_bytes(convolution: Convolution) -> int:
@@ -48,12 +48,12 @@ def winograd_bytes(convolution: Convolution) -> int:
     return FLOAT_BYTES * TILE_NUMBERS * (filters * channels + num_tiles * (filters + channels))
 
 
-def fourier_bytes(convolution: Convolution) -> int:
+def fourier_bytes(convolution: Convolution, tile: int) -> int:
     """The spectra of `x` and `y`, or of the weight if they are more, twice; and a copy of `y`."""
     samples, channels = convolution.x.shape[:2]
     filters = convolution.y.shape[1]
     num_spectra = max(samples * (channels + filters), channels * filters)
-    return 2 * num_spectra * spectrum_bytes(tile_of(convolution)) + convolution.y.nbytes
+    return 2 * num_spectra * spectrum_bytes(tile) + convolution.y.nbytes
 
 
 def _may_be_transformed(convolution: Convolution) -> bool:
