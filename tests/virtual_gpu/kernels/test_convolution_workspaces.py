@@ -208,6 +208,34 @@ def test_depthwise():
     assert workspaces((16, 96, 28, 28), (96, 1, 7, 7), padding=3, groups=96) == ([], [])
 
 
+@pytest.mark.parametrize(
+    ("shape", "side", "stride", "of_weight"),
+    [
+        ((128, 116, 14, 14), 3, 1, 4_718_592),
+        ((64, 240, 64, 64), 3, 2, 4_718_592),
+        ((16, 960, 7, 7), 5, 1, 12_288_000),
+        ((32, 72, 56, 56), 5, 2, 2_457_600),
+        ((16, 768, 9, 9), 7, 1, 19_267_584),
+        ((4, 672, 14, 14), 5, 2, 0),
+    ],
+)
+def test_depthwise_in_half_with_channels_last(shape, side, stride, of_weight):
+    """Eight sums for each image, whose channels are filled up to 32; none for few positions: to the byte on an H200."""
+    options = {"padding": side // 2, "stride": stride, "groups": shape[1], "dtype": torch.bfloat16}
+    _, backward = workspaces(shape, (shape[1], 1, side, side), torch.channels_last, **options)
+
+    assert sum(backward) == of_weight
+
+
+@pytest.mark.parametrize(("shape", "of_weight"), [((8, 192, 28, 28), 48_776_192), ((128, 768, 7, 7), 0)])
+def test_depthwise_windows_of_seven_in_single_precision(shape, of_weight):
+    """Groups of four channels over large images, and none over small ones, as of a ConvNeXt."""
+    options = {"padding": 3, "groups": shape[1], "dtype": torch.float32}
+    _, backward = workspaces(shape, (shape[1], 1, 7, 7), torch.channels_last, **options)
+
+    assert of_weight == pytest.approx(sum(backward), rel=0.02)
+
+
 def test_volumes():
     """In three dimensions as in two."""
     forward, _ = workspaces((2, 16, 24, 24, 24), (32, 16, 3, 3, 3), dtype=torch.float32, padding=1)

@@ -38,7 +38,7 @@ def has_own_kernels(convolution: Convolution) -> bool:
 
 
 def gradient_of_weight(convolution: Convolution, num_multiprocessors: int) -> int:
-    """Copies, or where channels come last sums in parts: in half of each image, in single precision of large windows."""
+    """Copies, or where channels come last sums in parts: in half of images, in single precision of large windows."""
     if not convolution.is_channels_last:
         return convolution.x.nbytes + convolution.y.nbytes + DESCRIPTOR_BYTES if _takes_cudnn(convolution) else 0
     if convolution.is_half and _has_dense_groups(convolution):
