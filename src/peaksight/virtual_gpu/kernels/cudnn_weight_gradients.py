@@ -11,6 +11,7 @@ Limitations:
 from math import prod
 
 from peaksight.virtual_gpu.kernels import cudnn_dilated_convolutions as dilated
+from peaksight.virtual_gpu.kernels import cudnn_small_windows as small
 from peaksight.virtual_gpu.kernels import cudnn_transforms, depthwise_convolutions
 from peaksight.virtual_gpu.kernels.convolution_kinds import (
     FEW_CHANNELS,
@@ -134,6 +135,8 @@ def _partial_sums(convolution: Convolution, partial_bytes: int, num_multiprocess
     """
     if convolution.is_product and convolution.is_channels_last:
         return _of_product_in_channels_last(convolution, partial_bytes, num_multiprocessors)
+    if small.takes_them(convolution):
+        return small.partial_sums(convolution, num_multiprocessors)
     num_tiles = _num_tiles(convolution)
     if not (convolution.is_half or convolution.is_product) and convolution.y.shape[1] >= MANY_ROWS:
         partial_bytes = max(partial_bytes, num_tiles * TILE_BYTES)
