@@ -193,6 +193,15 @@ def test_inputs_that_are_uneven(rank):
             pass
 
     assert by_role(rank, Role.GRADIENT) == 0
+    assert [call.kind for call in rank.collectives.facts].count("join") == 1
+
+
+def test_a_run_that_is_stopped_in_a_join(rank):
+    """It is not at its end."""
+    with pytest.raises(KeyError), wrapped().join():
+        raise KeyError
+
+    assert "join" not in [call.kind for call in rank.collectives.facts]
 
 
 def test_objects_of_another_rank(rank):

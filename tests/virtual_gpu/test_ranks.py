@@ -219,6 +219,12 @@ def test_operators_and_roots_are_kept(rank):
     ]
 
 
+def test_a_root_that_is_no_member(rank):
+    """It fails as it does on the card."""
+    with pytest.raises(ValueError, match="invalid root rank: 9"):
+        dist.broadcast(torch.ones(2, device="cuda"), src=9)
+
+
 @pytest.mark.filterwarnings("ignore:`torch.distributed:FutureWarning")
 def test_operators_of_functional_collectives_are_kept(rank):
     """As DTensor reduces."""

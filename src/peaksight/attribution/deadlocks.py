@@ -1,6 +1,6 @@
 """Whether the ranks of a job agree on their collectives: where they do not, they hang, or get other data than meant."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, zip_longest
 
@@ -10,6 +10,8 @@ from peaksight.records import Capture, CollectiveFact
 _OF_ANY_SIZE = ("all_to_all", "gather", "scatter")
 # What only two ranks take part in, of whom the other may not be simulated.
 _BETWEEN_TWO = ("send", "recv")
+# The end of a loop in which ranks may have more or less to do: `Join`.
+_JOIN = "join"
 # Pickled objects, whose size is that of the rank's own here.
 _OBJECTS = "uint8["
 # Without an answer as well: a script that never stepped an optimizer.
@@ -46,13 +48,29 @@ def in_deadlock(captures: Sequence[Capture]) -> tuple[Capture, ...]:
 
 
 def _side_by_side(a: Capture, b: Capture) -> Iterator[tuple[CollectiveFact | None, CollectiveFact | None]]:
-    """The calls of both in groups that have both; of runs that were stopped, in the steps that both completed."""
-    if {a.finished, b.finished} <= _RAN_TO_THEIR_END:
-        yield from zip_longest(_calls(a, b), _calls(b, a))
-        return
-    num_steps = min(sum(step.complete for step in run.steps) for run in (a, b))
-    in_steps = ([call for call in calls if call.step <= num_steps] for calls in (_calls(a, b), _calls(b, a)))
-    yield from zip_longest(*in_steps)
+    """The calls of both in groups that have both; where a run was stopped, in the steps that it completed.
+
+    Until a rank joins the others' end, it calls as many as its input is long.
+    """
+    stopped = [run for run in (a, b) if run.finished not in _RAN_TO_THEIR_END]
+    num_steps = min((sum(step.complete for step in run.steps) for run in stopped), default=None)
+    of_a, of_b = (_between_joins(calls, num_steps) for calls in (_calls(a, b), _calls(b, a)))
+    last = min(len(of_a), len(of_b)) - 1
+    for a_calls, b_calls in zip(of_a[:last], of_b[:last], strict=True):
+        yield from zip(a_calls, b_calls, strict=False)
+    is_whole = len(of_a) == len(of_b)
+    yield from zip_longest(of_a[last], of_b[last]) if is_whole else zip(of_a[last], of_b[last], strict=False)
+
+
+def _between_joins(calls: Iterable[CollectiveFact], num_steps: int | None) -> list[list[CollectiveFact]]:
+    """Those of the first steps, or of all, in one list more than there are joins."""
+    parts: list[list[CollectiveFact]] = [[]]
+    for call in calls:
+        if call.kind == _JOIN:
+            parts.append([])
+        elif num_steps is None or call.step <= num_steps:
+            parts[-1].append(call)
+    return parts
 
 
 def _calls(run: Capture, other: Capture) -> Iterator[CollectiveFact]:

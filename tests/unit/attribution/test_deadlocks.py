@@ -21,6 +21,7 @@ def rank_of(rank, *calls, finished="steady", num_steps=3):
 
 
 REDUCE, GATHER, BARRIER = call_of("all_reduce"), call_of("all_gather", line=7), call_of("barrier", tensors="", line=9)
+JOIN = call_of("join", tensors="")
 AT_THE_END = {"finished": "script"}
 
 
@@ -33,11 +34,14 @@ AT_THE_END = {"finished": "script"}
         (rank_of(0, call_of("all_to_all")), rank_of(3, call_of("all_to_all", tensors="float32[9]"))),
         (rank_of(0, call_of("all_gather", tensors="uint8[9]")), rank_of(3, call_of("all_gather", tensors="uint8[7]"))),
         (rank_of(0, call_of("send to 3", group="0,3")), rank_of(3)),
+        (rank_of(0, REDUCE, call_of("barrier", step=4)), rank_of(3, REDUCE, **AT_THE_END)),
+        (rank_of(0, REDUCE, REDUCE, JOIN, **AT_THE_END), rank_of(3, REDUCE, JOIN, **AT_THE_END)),
+        (rank_of(0, REDUCE, REDUCE), rank_of(3, REDUCE, JOIN, GATHER, **AT_THE_END)),
     ],
-    ids=["same", "other-groups", "after-a-stop", "uneven", "objects", "send"],
+    ids=["same", "other-groups", "after-a-stop", "uneven", "objects", "send", "at-the-end", "joined", "to-join"],
 )
 def test_ranks_that_agree(a, b):
-    """Groups without both, steps that one of them did not come to, and sizes that are free do not count."""
+    """Groups without both, steps that one of them did not come to, sizes that are free and what joins do not count."""
     assert disagreement([a, b]) is None
 
 
@@ -71,13 +75,23 @@ def test_ranks_that_agree(a, b):
             "rank 0 calls barrier at train.py:5, and rank 1 calls barrier at train.py:9",
         ),
         (
+            rank_of(0, REDUCE, call_of("all_reduce", step=3)),
+            rank_of(1, REDUCE, num_steps=2, **AT_THE_END),
+            "rank 0 calls all_reduce of float32[8] at train.py:5, and rank 1 is at its end",
+        ),
+        (
+            rank_of(0, REDUCE, JOIN, BARRIER, **AT_THE_END),
+            rank_of(1, JOIN, **AT_THE_END),
+            "rank 0 calls barrier at train.py:9, and rank 1 is at its end",
+        ),
+        (
             rank_of(0, call_of("broadcast from rank 0")),
             rank_of(1, call_of("broadcast from rank 1")),
             "rank 0 calls broadcast from rank 0 of float32[8] at train.py:5, and rank 1 calls broadcast from rank 1 of "
             "float32[8] at train.py:5",
         ),
     ],
-    ids=["kind", "end", "untrained", "dtype", "group", "root"],
+    ids=["kind", "end", "untrained", "dtype", "group", "short-loader", "after-a-join", "root"],
 )
 def test_the_first_two_calls_that_differ(a, b, said):
     """Each with its line."""

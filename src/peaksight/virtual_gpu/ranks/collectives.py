@@ -73,7 +73,7 @@ def _in_full(kind: str, group: Any, second: Any) -> str:
     """With the second argument of the operators that reduce or broadcast."""
     if "reduce" in kind:
         return reduced_by(kind, second)
-    return rooted(kind, group.ranks[second]) if kind == "broadcast" else kind
+    return rooted(kind, group.in_world(second)) if kind == "broadcast" else kind
 
 
 @cache

@@ -54,9 +54,10 @@ def install(patches: Patches, devices: Devices, world: World, note: Note, called
 def exchange_messages(patches: Patches, sent: dict[tuple[str, int], bytes], note: Note, unrecorded: Context) -> None:
     """Let this rank receive what is in `sent`, and keep there what it sends, until `patches` is left."""
     if dist.is_available():
-        from peaksight.virtual_gpu.ranks import pipelining
+        from peaksight.virtual_gpu.ranks import joins, pipelining
         from peaksight.virtual_gpu.ranks.messages import Messages
 
+        joins.install(patches)
         pipelining.install(patches, sent, note)
         Messages(sent, unrecorded).install(patches)
 

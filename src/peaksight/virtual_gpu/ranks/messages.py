@@ -65,7 +65,7 @@ class Messages:
         """What is sent in this call, None where nobody knows."""
         source = _source(call, group)
         pickled = self._passed(in_ranges(group.ranks), lambda: objects, group.rank() == source)
-        process_group.called(group, rooted(kind, group.ranks[source]), ())
+        process_group.called(group, rooted(kind, group.in_world(source)), ())
         if pickled is None:
             return None
         _pass_through_card(group, len(pickled))

@@ -194,10 +194,20 @@ class SameRanks(_ProcessGroup):
         """The numbers of its members in the world."""
         return tuple(world().pg_group_ranks[self])
 
+    def in_world(self, member: int) -> int:
+        """The number in the world of one of its members.
+
+        Raises:
+            ValueError: it has not so many, in the words of `ProcessGroupNCCL`.
+        """
+        if not 0 <= member < self._size:
+            raise ValueError(f"invalid root rank: {member}")
+        return self.ranks[member]
+
     def _finished(self, kind: str, given: Tensors, result: Any, options: Any = None) -> Any:
         operator, root = getattr(options, "reduceOp", None), getattr(options, "rootRank", None)
         reduced = kind if operator is None else reduced_by(kind, operator.op.name)
-        called(self, reduced if root is None else rooted(reduced, self.ranks[root]), given)
+        called(self, reduced if root is None else rooted(reduced, self.in_world(root)), given)
         return finished_work(result)
 
     def _repeat(self, output: torch.Tensor, tensor: torch.Tensor) -> None:
