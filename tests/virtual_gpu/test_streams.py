@@ -104,6 +104,14 @@ class TestRecordedStreams:
         assert [True, False, False, True] == [record.reusable is not None for record in records]
         assert 2 * SIZE == ledger.peaks.reserved_bytes == replayed.peak_reserved_bytes
 
+    def test_what_waits_is_active(self, virtual_gpu, busy):
+        """A dropped block that a stream still uses is active beside the next one, of which one is allocated at a time."""
+        drop_one_used_by(busy)
+        torch.empty(SIZE // 2, dtype=torch.uint8, device="cuda")
+
+        peaks = virtual_gpu.ledger.peaks
+        assert (SIZE, SIZE * 3 // 2) == (peaks.allocated_bytes, peaks.active_bytes)
+
     def test_steps_are_steady_once_what_waits_is(self):
         """GIVEN a stream that falls behind by a block in each step, THEN the run goes on to see more of it."""
         with h100(max_steps=None) as gpu, pytest.raises(StopSimulation) as stop:

@@ -36,10 +36,9 @@ class StepSoFar:
 
     def note(self, allocator: CachingAllocator, tick: int, peaks: Peaks) -> None:
         """Something was allocated at `tick`; a peak of the step may be one of the run's `peaks`."""
+        peaks.note(allocator, tick)
         allocated, reserved = allocator.allocated_bytes, allocator.reserved_bytes
-        if allocated > self.allocated_bytes:
-            self.allocated_bytes = allocated
-            peaks.note(allocator, tick)
+        self.allocated_bytes = max(self.allocated_bytes, allocated)
         if reserved > self.reserved_bytes:
             self.reserved_bytes = reserved
             peaks.reserved_bytes = max(peaks.reserved_bytes, reserved)
