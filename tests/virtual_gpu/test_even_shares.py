@@ -158,3 +158,10 @@ def test_an_adaptive_softmax_finds_every_label(virtual_gpu):
     loss(torch.randn(64, 16, device="cuda"), torch.randint(100, (64,), device="cuda")).loss.backward()
 
     assert all(parameter.grad is not None for parameter in loss.parameters())
+
+
+def test_masks_spread_over_each_other(virtual_gpu):
+    """Of pairs nothing is known, also where either mask is known."""
+    experts = picked().flatten()
+
+    assert len(((experts[:, None] >= 1) & (experts[None] < 2)).nonzero()) > ROWS * PICKS

@@ -105,7 +105,7 @@ class TestRecordedStreams:
         assert 2 * SIZE == ledger.peaks.reserved_bytes == replayed.peak_reserved_bytes
 
     def test_what_waits_is_active(self, virtual_gpu, busy):
-        """A dropped block that a stream still uses is active beside the next one, of which one is allocated at a time."""
+        """A dropped block that a stream still uses is active beside the next one; only one is allocated at a time."""
         drop_one_used_by(busy)
         torch.empty(SIZE // 2, dtype=torch.uint8, device="cuda")
 

@@ -35,6 +35,8 @@ class Picked(NamedTuple):
 def result(func: Any, args: tuple[Any, ...]) -> Picked | None:
     """What of the choices `func(*args)` is true for, None where that isn't known."""
     if func in CONJUNCTIONS:
+        if args[0].shape != args[1].shape:
+            return None
         return _both(*(noted(mask, PICKED) for mask in args[:2]))
     if func not in RANGES or not isinstance(args[1], int) or not (num_choices := choices(args[0])):
         return None
