@@ -36,6 +36,16 @@ def test_forward_and_backward(virtual_gpu):
     assert "flex-attention" in slugs(virtual_gpu)
 
 
+def test_a_mask_of_documents(virtual_gpu):
+    """A mask that looks up where each word belongs, evaluated under a function mode of torch's own."""
+    document = torch.zeros(2, 256, dtype=torch.int64, device="cuda")
+
+    def mask(b, h, q, k):
+        return (q >= k) & (document[b, q] == document[b, k])
+
+    assert create_block_mask(mask, 2, None, 256, 256, device="cuda").shape == (2, 1, 256, 256)
+
+
 def test_without_gradients_the_statistics_go(virtual_gpu):
     """Only the output is left."""
     query, key, value = inputs(needs_grad=False)

@@ -44,6 +44,17 @@ def test_common_operators_are_known(virtual_gpu):
     assert "unknown-operator" not in slugs(virtual_gpu)
 
 
+def test_drawn_and_assembled(virtual_gpu):
+    """Random numbers, weights that are normed and sparse matrices are made by kernels that take nothing else."""
+    layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(8, 8)).cuda()
+    layer(torch.rand_like(torch.ones(4, 8, device="cuda"))).sum().backward()
+    torch.poisson(torch.empty(8, device="cuda").random_(5))
+    places = torch.arange(4, device="cuda").expand(2, 4)
+    torch.sparse_coo_tensor(places, torch.ones(4, device="cuda"), (4, 4))
+
+    assert "unknown-operator" not in slugs(virtual_gpu)
+
+
 def test_families():
     """In-place forms and overloads share their kernels."""
     assert family(aten.add_.Tensor) == family(aten.add.out) == family(aten.add.Tensor) == "aten::add"

@@ -10,6 +10,7 @@ Limitations:
 """
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -31,9 +32,8 @@ def install(patches: Patches) -> None:
     overridden = torch.overrides.has_torch_function
 
     def has_torch_function(relevant_args: Any) -> bool:
-        if not all(isinstance(mode, DeviceRequests) for mode in function_mode_stack()):
-            return True
-        with function_modes_off():
+        is_scripts = not all(isinstance(mode, DeviceRequests) for mode in function_mode_stack())
+        with nullcontext() if is_scripts else function_modes_off():
             return overridden(relevant_args)
 
     patches.set(torch.overrides, "has_torch_function", has_torch_function)
