@@ -115,9 +115,117 @@ def loaders(step):
             step()
 
 
+class OwnLoader:
+    """Slices of a tensor, as people write it."""
+
+    def __init__(self, data, size):
+        self.data, self.size = data, size
+
+    def __len__(self):
+        return -(-len(self.data) // self.size)
+
+    def __iter__(self):
+        for start in range(0, self.data.size(0), self.size):
+            yield self.data[start : start + self.size]
+
+
+class Around:
+    """A loader with something done to each of its batches."""
+
+    def __init__(self, loader):
+        self.loader = loader
+
+    def __iter__(self):
+        for batch in self.loader:
+            yield batch + 1
+
+
+def every(loader, _interval):
+    """Its batches, as the reference scripts of torchvision log them."""
+    yield from loader
+
+
+def own_loader(step):
+    loader = OwnLoader(torch.arange(5), 2)
+    for _epoch in range(2):
+        for _batch in loader:
+            step()
+
+
+def own_loader_at_once(step):
+    for _index, _batch in enumerate(OwnLoader(torch.arange(5), 2)):
+        step()
+
+
+def own_loader_counted(step):
+    loader = OwnLoader(torch.arange(5), 2)
+    for _index, _batch in enumerate(loader):
+        step()
+
+
+def held_loader(step):
+    loader = Around(torch.utils.data.DataLoader([1, 2, 3, 4, 5], batch_size=2))
+    for _batch in loader:
+        step()
+
+
+def logged_loader(step):
+    loader = torch.utils.data.DataLoader([1, 2, 3, 4, 5], batch_size=2)
+    for _index, _batch in enumerate(every(loader, 10)):
+        step()
+
+
+def two_loaders(step):
+    short, long = (torch.utils.data.DataLoader(range(number)) for number in (2, 4))
+    for _first, _second in zip(long, short, strict=False):
+        step()
+
+
+def nameless_loader(step):
+    for _index, _batch in enumerate(torch.utils.data.DataLoader([1, 2, 3, 4, 5], batch_size=2)):
+        assert next(iter(torch.utils.data.DataLoader(range(9)))) == 0
+        step()
+
+
+def slices(step):
+    data = torch.arange(5)
+    for _start in range(0, data.shape[0] - 1, 2):
+        step()
+
+
+def own_generator(step):
+    def batches(number):
+        for index in range(number):
+            yield index * 2
+
+    for _batch in batches(3):
+        step()
+
+
+def endless_generator(step):
+    def batches():
+        number = 0
+        while number < 2:
+            number += 1
+            yield number
+
+    for _batch in batches():
+        step()
+
+
 @pytest.mark.parametrize(
     ("loop", "answers"),
     [
+        (own_loader, [2, 1, 0, 2, 1, 0]),
+        (own_loader_at_once, [2, 1, 0]),
+        (own_loader_counted, [2, 1, 0]),
+        (held_loader, [2, 1, 0]),
+        (logged_loader, [2, 1, 0]),
+        (two_loaders, [1, 0]),
+        (nameless_loader, [2, 1, 0]),
+        (slices, [1, 0]),
+        (own_generator, [2, 1, 0]),
+        (endless_generator, [None, None]),
         (numbers, [2, 1, 0]),
         (nested, [1, 0, 1, 0]),
         (loaders, [2, 1, 0, 2, 1, 0]),

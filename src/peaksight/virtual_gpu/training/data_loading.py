@@ -26,6 +26,8 @@ Follow = Callable[[DataLoader[Any]], Callable[[Any], None]]
 
 # How each loader is read, by whoever has begun last.
 _last_reading: WeakKeyDictionary[DataLoader[Any], ref[Any]] = WeakKeyDictionary()
+# Whoever reads a loader, in the order in which they began.
+_readings: list[ref[Any]] = []
 
 
 def batches_left(loader: DataLoader[Any]) -> int | None:
@@ -37,6 +39,15 @@ def batches_left(loader: DataLoader[Any]) -> int | None:
     if iterator is None or isinstance(loader.dataset, IterableDataset):
         return None
     return len(loader) * parts_per_batch(loader) - iterator._num_yielded
+
+
+def batches_left_of_last() -> int | None:
+    """How many batches are to come of the loader that was begun last and is read yet; it may have no name."""
+    _readings[:] = [reading for reading in _readings if reading() is not None]
+    iterator = _readings[-1]() if _readings else None
+    if iterator is None or isinstance(iterator._dataset, IterableDataset):
+        return None
+    return len(iterator) - iterator._num_yielded
 
 
 def _ahead_by_one(loader: Any, is_last: bool) -> int | None:
@@ -76,6 +87,7 @@ def _iterator_of(
             loader.worker_init_fn(worker)
         iterator: Any = _SingleProcessDataLoaderIter(alone)
         _last_reading[loader] = ref(iterator)
+        _readings.append(_last_reading[loader])
         iterator._peaksight_worker, iterator._peaksight_on_batch = info, on_batch
         iterator._peaksight_pins = loader.pin_memory
         if worst is not None:

@@ -2,29 +2,22 @@
 
 import ast
 import dis
-import operator
 import sys
 from itertools import dropwhile
 from types import CodeType, FrameType
-from typing import Any
 
 from torch.utils.data import DataLoader
 
 from peaksight.virtual_gpu.source_lines import installed_name, is_own
-from peaksight.virtual_gpu.training.data_loading import batches_left
+from peaksight.virtual_gpu.training.data_loading import batches_left, batches_left_of_last
 from peaksight.virtual_gpu.training.trials import body_of, tree_of
+from peaksight.virtual_gpu.unreached.lengths import below_bar, length_of, number_of, range_of
+from peaksight.virtual_gpu.unreached.own_iterators import loaders_in, makes_loader, suspended_generator
 from peaksight.virtual_gpu.unreached.trainer_rounds import rounds_of_trainer
 from peaksight.virtual_gpu.unreached.training_frames import calling_frames
-from peaksight.virtual_gpu.unreached.values import UNKNOWN, Scope, scope_of_frame
+from peaksight.virtual_gpu.unreached.values import Scope, scope_of_frame
 
 _REPEATS = {code for name, code in dis.opmap.items() if name == "FOR_ITER" or "JUMP_BACKWARD" in name}
-_OPERATORS: dict[type[ast.operator], Any] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-}
-_BARS = {"tqdm", "trange"}
 _AROUND = {"tqdm", "enumerate"}
 _Loop = ast.For | ast.AsyncFor | ast.While
 
@@ -32,8 +25,8 @@ _Loop = ast.For | ast.AsyncFor | ast.While
 def is_last_round() -> bool:
     """Whether every loop around the running step is at its last element, as far as its variables tell.
 
-    Nothing of the script is run to find out but the length of a DataLoader. A `while` and an iterable whose length or
-    place is not known count as having more.
+    Nothing of the script is run to find out but lengths. A `while` and an iterable whose length or place is not known
+    count as having more.
     """
     try:
         frames = dropwhile(lambda frame: not is_own(frame.f_code.co_filename), calling_frames(sys._getframe(1)))
@@ -96,20 +89,55 @@ def _covers(block: list[ast.stmt], line: int) -> bool:
 
 def _left(loop: _Loop, scope: Scope) -> int | None:
     """How many rounds `loop` has left; None if that is not known."""
-    loader = _below_bar(scope.value(_inside(loop.iter))) if isinstance(loop, ast.For) else None
+    if not isinstance(loop, ast.For):
+        return None
+    iterable = _inside(loop.iter)
+    loader = below_bar(scope.value(iterable))
     if isinstance(loader, DataLoader) and (left := batches_left(loader)) is not None:
         return left
+    try:
+        return _counted(loop, scope)
+    except ValueError:
+        return None if _is_range(iterable) else _of_own(iterable, scope)
+
+
+def _counted(loop: ast.For, scope: Scope) -> int:
+    """How many rounds `loop` has left, as its variable tells.
+
+    Raises:
+        ValueError: it does not.
+    """
     match loop:
         case ast.For(target=ast.Name() as variable, iter=iterable):
-            numbers = _range(iterable, scope)
-            return len(numbers) - 1 - numbers.index(scope.value(variable)) if numbers else None
+            numbers = range_of(iterable, scope)
+            return len(numbers) - 1 - numbers.index(scope.value(variable))
         case ast.For(
             target=ast.Tuple(elts=[ast.Name() as variable, *_]),
             iter=ast.Call(func=ast.Name(id="enumerate"), args=[iterable, *start]),
         ):
-            first = _number(start[0], scope) if start else 0
-            return first + _length(iterable, scope) - 1 - scope.value(variable)
-    return None
+            first = number_of(start[0], scope) if start else 0
+            return first + length_of(iterable, scope) - 1 - scope.value(variable)
+    raise ValueError
+
+
+def _is_range(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range"
+
+
+def _of_own(iterable: ast.expr, scope: Scope) -> int | None:
+    """How many rounds a loop through something of the person's has left.
+
+    The loaders that it reads, the shortest one, or the loop around the `yield` of its generator tell.
+    """
+    if makes_loader(iterable, scope):
+        return batches_left_of_last()
+    lefts = [left for loader in loaders_in(iterable, scope) if (left := batches_left(loader)) is not None]
+    frame = None if lefts else suspended_generator(iterable, scope)
+    if frame is None:
+        return min(lefts, default=None)
+    body = _body(frame.f_code)
+    loops = _loops_around(body, frame.f_lineno)
+    return _left(loops[0], scope_of_frame(frame, ast.Module(body, []))) if len(loops) == 1 else None
 
 
 def _inside(node: ast.expr) -> ast.expr:
@@ -118,53 +146,3 @@ def _inside(node: ast.expr) -> ast.expr:
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[inner, *_]) if name in _AROUND:
             return _inside(inner)
     return node
-
-
-def _range(node: ast.expr, scope: Scope) -> range:
-    """What `node` counts, also below a progress bar; nothing where that is not known."""
-    match node:
-        case ast.Call(func=ast.Name(id="range" | "trange"), args=numbers):
-            return range(*(_number(number, scope) for number in numbers))
-        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[inner, *_]) if name in _BARS:
-            return _range(inner, scope)
-    counted = _below_bar(scope.value(node))
-    return counted if type(counted) is range else range(0)
-
-
-def _length(node: ast.expr, scope: Scope) -> int:
-    """How many elements `node` has.
-
-    Raises:
-        ValueError: that is not known.
-    """
-    match node:
-        case ast.Call(func=ast.Name(id="range" | "trange")):
-            return len(_range(node, scope))
-        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[inner, *_]) if name in _BARS:
-            return _length(inner, scope)
-    elements = _below_bar(scope.value(node))
-    if isinstance(elements, DataLoader) or type(elements) in (list, tuple, dict, range):
-        return len(elements)
-    raise ValueError
-
-
-def _below_bar(value: Any) -> Any:
-    """What a tqdm bar goes through, anything else itself."""
-    return vars(value).get("iterable", UNKNOWN) if type(value).__name__ in ("tqdm", "tqdm_asyncio") else value
-
-
-def _number(node: ast.expr, scope: Scope) -> int:
-    """What `node` computes.
-
-    Raises:
-        ValueError: that is no integer, or not known.
-    """
-    match node:
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            return int(_OPERATORS[type(op)](_number(left, scope), _number(right, scope)))
-        case ast.Call(func=ast.Name(id="len"), args=[elements]):
-            return _length(elements, scope)
-    value = scope.value(node)
-    if type(value) is not int:
-        raise ValueError
-    return value
