@@ -347,3 +347,20 @@ def test_what_timing_convolutions_takes_is_said():
     assert said.at_most_bytes == 0
     assert "4.06 GiB" in said.what or "4.07 GiB" in said.what
     assert "jax-convolutions" not in {each.slug for each in predict().not_simulated}
+
+
+@needs_compiler
+def test_shapes_for_a_step_of_equinox():
+    """They count as the arrays that they stand for, beside a model with numbers and in one of shapes."""
+    eqx = pytest.importorskip("equinox")
+    model = eqx.nn.MLP(64, 64, 64, 1, key=jax.random.key(0))
+
+    @eqx.filter_jit
+    def step(model, x):
+        return eqx.filter_grad(lambda model: jnp.mean(jax.vmap(model)(x) ** 2))(model)
+
+    of_numbers = peaksight.jax.predict(step, model, shape(4096, 64), gpu="t4")
+    of_shapes = peaksight.jax.predict(step, eqx.filter_eval_shape(lambda: model), shape(4096, 64), gpu="t4")
+
+    assert of_numbers.peak.allocated_bytes == of_shapes.peak.allocated_bytes > 4096 * 64 * 4
+    assert "float32[4096, 64]" in {each.tensor for each in of_shapes.live_at_peak}

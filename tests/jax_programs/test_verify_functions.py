@@ -177,3 +177,38 @@ def test_the_page_of_it():
     render_certificate(verify_functions(step(block), step(block, scale=2.0), STATE, BATCH), console)
 
     assert console.file.getvalue().startswith("Different training: refused")
+
+
+def test_what_is_no_number_is_the_same_in_every_call():
+    """Functions and flags in a state, as modules of Equinox have them; both steps run."""
+
+    def written(model, x):
+        assert model["trains"] is True
+        grad = jax.grad(lambda w: jnp.mean(model["activation"](x @ w) ** 2))(model["w"])
+        return model | {"w": model["w"] - 0.1 * grad}
+
+    def changed(model, x):
+        return jax.checkpoint(lambda w: written(model | {"w": w}, x)["w"])(model["w"])
+
+    model = {"w": SHAPE((32, 32), jnp.float32), "activation": jnp.tanh, "trains": True}
+    same = verify_functions(written, lambda model, x: model | {"w": changed(model, x)}, model, BATCH)
+    other = verify_functions(written, lambda model, x: written(model | {"activation": jnp.sin}, x), model, BATCH)
+
+    assert (same.same, same.steps, other.verdict) == (True, 2, "different")
+
+
+def test_modules_of_equinox():
+    """Jitted by `filter_jit`, with a checkpoint and with other learning rates."""
+    eqx = pytest.importorskip("equinox")
+    model = eqx.nn.MLP(32, 32, 64, 2, key=jax.random.key(0))
+
+    def step(rate, wrap):
+        def train(model, x):
+            grads = eqx.filter_grad(wrap(lambda model, x: jnp.mean(jax.vmap(model)(x) ** 2)))(model, x)
+            return eqx.apply_updates(model, jax.tree.map(lambda grad: -rate * grad, grads))
+
+        return eqx.filter_jit(train)
+
+    written = step(0.1, lambda loss: loss)
+    assert verify_functions(written, step(0.1, eqx.filter_checkpoint), model, BATCH).same
+    assert verify_functions(written, step(0.2, lambda loss: loss), model, BATCH).verdict == "different"

@@ -25,7 +25,7 @@ def predict(
 
     Args:
         fn: A function to be jitted with `jit_options` (`donate_argnums`, `static_argnums`, `in_shardings`, ...), or one
-            that `jax.jit` returned.
+            that `jax.jit`, `nnx.jit` or `eqx.filter_jit` returned.
         args: What it is called with: arrays, or `jax.ShapeDtypeStruct`s, from `jax.eval_shape` for instance. No array
             is read, and nothing is put on a device. Sharded ones stand for as many cards as their mesh has devices.
         gpu: The card, see `peaksight gpus`.

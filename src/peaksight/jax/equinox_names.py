@@ -31,6 +31,16 @@ def name_equinox_arguments(patches: Patches) -> None:
     change_modules(patches, {"equinox._jit": change})
 
 
+def take_shapes(patches: Patches) -> None:
+    """Have `filter_jit` trace `jax.ShapeDtypeStruct`s as arrays, which are constants to Equinox."""
+
+    def change(module: ModuleType) -> None:
+        is_array = module.is_array
+        patches.set(module, "is_array", lambda leaf: is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct))
+
+    change_modules(patches, {"equinox._jit": change})
+
+
 @jax.tree_util.register_pytree_with_keys_class
 class _Leaves:
     """The leaves of arguments with their names; of those that are no arrays, None."""

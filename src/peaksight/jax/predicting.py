@@ -12,7 +12,7 @@ from peaksight.errors import UnsupportedError
 from peaksight.gpus import Room
 from peaksight.jax.compiled_fixes import with_compiled
 from peaksight.jax.compiling import Call
-from peaksight.jax.equinox_names import name_equinox_arguments
+from peaksight.jax.equinox_names import name_equinox_arguments, take_shapes
 from peaksight.jax.execution import Planned, arguments_of, execute, plan
 from peaksight.jax.facts import program_of
 from peaksight.jax.ledger import Ledger
@@ -82,6 +82,7 @@ def _traced(jitted: Any, args: Sequence[Any]) -> Any:
     with Patches() as patches:
         name_nnx_states(patches)
         name_equinox_arguments(patches)
+        take_shapes(patches)
         scope_modules(patches)
         return traced_of(jitted, args)
 

@@ -19,7 +19,7 @@ from peaksight.verification.jax_differences import (
     missing,
     reference,
 )
-from peaksight.verification.jax_runs import Function, concrete, draws, run_as_it_is, run_exactly
+from peaksight.verification.jax_runs import Function, arrays_only, concrete, draws, of_arrays, run_as_it_is, run_exactly
 from peaksight.verification.judging import is_bitwise, judge, still_different
 from peaksight.verification.numpy_arrays import NUMPY
 from peaksight.verification.sensitivity import caught_by, smallest_caught
@@ -40,10 +40,12 @@ def verify_functions(original: Function, changed: Function, *args: Any, steps: i
 
     Arguments may be shapes (`jax.ShapeDtypeStruct`): these get seeded numbers between 0 and 0.1. Where what the
     functions return, or the first thing that they return, has the structure and the shapes of the first argument, it is
-    handed back as that, for `steps` steps in all: a training state.
+    handed back as that, for `steps` steps in all: a training state. What is no number in the arguments, as the
+    activations of a module of Equinox, is the same in every call.
     """
     started = time.perf_counter()
-    args = concrete(args)
+    names = _name(original), _name(changed)
+    original, changed, args = _of_arrays(original, changed, concrete(args))
     first, again, other = (run_as_it_is(fn, args, steps) for fn in (original, original, changed))
     runs = JaxRuns(original=first, repeated=again, changed=other)
     only_one = missing(first[0], other[0])
@@ -56,8 +58,8 @@ def verify_functions(original: Function, changed: Function, *args: Any, steps: i
     caught = smallest_caught(first_gradients(runs, args), found, caught_by(decision.verdict), NUMPY)
     return Certificate(
         schema=SCHEMA,
-        original=(_name(original),),
-        changed=(_name(changed),),
+        original=names[:1],
+        changed=names[1:],
         verdict=decision.verdict,
         same=decision.verdict in ("bitwise", "rounding"),
         noise=decision.noise,
@@ -79,6 +81,10 @@ def verify_functions(original: Function, changed: Function, *args: Any, steps: i
         torch=f"jax {jax.__version__}",
         seconds=round(time.perf_counter() - started, 1),
     )
+
+
+def _of_arrays(original: Function, changed: Function, args: tuple[Any, ...]) -> tuple[Function, Function, Any]:
+    return of_arrays(original, args), of_arrays(changed, args), arrays_only(args)
 
 
 def _decide(

@@ -7,7 +7,15 @@ from typing import Any
 import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr, jaxprs_in_params
-from jax.tree_util import keystr, tree_flatten_with_path, tree_leaves, tree_map, tree_structure, tree_unflatten
+from jax.tree_util import (
+    keystr,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_leaves,
+    tree_map,
+    tree_structure,
+    tree_unflatten,
+)
 
 from peaksight.jax.interpreter import Interpreter, RandomBits
 from peaksight.verification.numpy_arrays import Array
@@ -30,6 +38,29 @@ class Step:
 
 
 Run = list[Step]
+
+
+def of_arrays(fn: Function, args: tuple[Any, ...]) -> Function:
+    """`fn` as a function of `arrays_only(args)` that returns arrays only; all else is as in `args` in every call."""
+    leaves, structure = tree_flatten(args)
+    places = [place for place, leaf in enumerate(leaves) if _is_array(leaf)]
+
+    def called(*given: Any) -> Any:
+        whole = list(leaves)
+        for place, leaf in zip(places, tree_leaves(given), strict=True):
+            whole[place] = leaf
+        return arrays_only(fn(*tree_unflatten(structure, whole)))
+
+    return called
+
+
+def arrays_only(tree: Any) -> Any:
+    """`tree` with None in place of what is no number: activations and flags of modules of Equinox."""
+    return tree_map(lambda leaf: leaf if _is_array(leaf) else None, tree)
+
+
+def _is_array(leaf: Any) -> bool:
+    return hasattr(leaf, "dtype") or (isinstance(leaf, (int, float, complex)) and not isinstance(leaf, bool))
 
 
 def run_as_it_is(fn: Function, args: tuple[Any, ...], steps: int) -> Run:
