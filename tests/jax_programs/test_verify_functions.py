@@ -10,6 +10,7 @@ optax = pytest.importorskip("optax")
 import jax.numpy as jnp  # noqa: E402
 from rich.console import Console  # noqa: E402
 
+from peaksight.errors import UnsupportedError  # noqa: E402
 from peaksight.jax import verify as verify_functions  # noqa: E402
 from peaksight.reporting.certificate import render_certificate  # noqa: E402
 
@@ -195,6 +196,49 @@ def test_what_is_no_number_is_the_same_in_every_call():
     other = verify_functions(written, lambda model, x: written(model | {"activation": jnp.sin}, x), model, BATCH)
 
     assert (same.same, same.steps, other.verdict) == (True, 2, "different")
+
+
+@jax.tree_util.register_pytree_node_class
+class Box:
+    """A state that is changed in place."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def tree_flatten(self):
+        return (self.value,), None
+
+    @classmethod
+    def tree_unflatten(cls, _, children):
+        return cls(*children)
+
+
+def test_what_is_changed_in_place_counts():
+    """The state, though only the loss is returned; for two steps."""
+
+    def step(rate):
+        def train(box, x):
+            value, grad = jax.value_and_grad(lambda w: jnp.mean((x @ w) ** 2))(box.value)
+            box.value = box.value - rate * grad
+            return value
+
+        return train
+
+    state = Box(SHAPE((32, 32), jnp.float32))
+    same = verify_functions(step(0.1), step(0.1), state, BATCH)
+
+    assert (same.verdict, same.steps) == ("bitwise", 2)
+    assert verify_functions(step(0.1), step(0.2), state, BATCH).verdict == "different"
+
+
+def test_what_cannot_be_traced():
+    """In one sentence that names the function."""
+
+    def branches(w, x):
+        return w if (x @ w).sum() > 0 else x
+
+    with pytest.raises(UnsupportedError, match=r"^Can't trace branches: Attempted boolean conversion.*static_argnums"):
+        verify_functions(lambda w, x: x @ w, branches, PARAMS[0]["w"], BATCH)
 
 
 def test_modules_of_equinox():

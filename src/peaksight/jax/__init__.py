@@ -66,7 +66,10 @@ def verify(original: Any, changed: Any, *args: Any, steps: int = 2) -> "Certific
 
     Args:
         args: What both are called with. `jax.ShapeDtypeStruct`s get seeded numbers between 0 and 0.1.
-        steps: How often, where they return the next value of their first argument.
+        steps: How often, where they return the next value of their first argument, or change it in place.
+
+    Raises:
+        UnsupportedError: one of the functions cannot be traced.
     """
     from peaksight.verification.jax_functions import verify_functions
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import jax
 
-from peaksight.errors import UnsupportedError
 from peaksight.gpus import Room
 from peaksight.jax.compiled_fixes import with_compiled
 from peaksight.jax.compiling import Call
@@ -22,7 +21,7 @@ from peaksight.jax.notes import Notes
 from peaksight.jax.pool import pool_on
 from peaksight.jax.private import traced_of
 from peaksight.jax.source_lines import defined_at
-from peaksight.jax.tracing import call_of, paths_of
+from peaksight.jax.tracing import call_of, cannot_trace, paths_of
 from peaksight.overlays.patches import Patches
 from peaksight.records import Capture, Versions
 from peaksight.records.jax_program import JaxProgram, PoolFact
@@ -68,13 +67,7 @@ def traced_call(fn: Any, args: Sequence[Any], jit_options: dict[str, Any]) -> Ca
     try:
         return call_of(_traced(jitted, args), args)
     except Exception as error:
-        name = getattr(fn, "__name__", type(fn).__name__)
-        line = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise UnsupportedError(
-            f"Can't trace {name}: {line}. Give it arguments with which jax.jit takes it, and name those that are no "
-            "arrays in static_argnums.",
-            slug="jax-trace",
-        ) from error
+        raise cannot_trace(fn, error) from error
 
 
 def _traced(jitted: Any, args: Sequence[Any]) -> Any:

@@ -6,6 +6,8 @@ from typing import Any
 import jax
 from jax.extend.core import ClosedJaxpr
 
+from peaksight.errors import UnsupportedError
+from peaksight.jax.compiler import first_line
 from peaksight.jax.compiling import Call
 from peaksight.jax.liveness import argument_paths
 from peaksight.jax.nnx_names import named_by_path
@@ -36,6 +38,16 @@ def call_with(parameters: dict[str, Any], given: Sequence[Any]) -> Call:
         donated=tuple(parameters["donated_invars"]),
         shardings=shardings,
         out_shardings=tuple(map(_known, parameters["out_shardings"])),
+    )
+
+
+def cannot_trace(fn: Any, error: Exception) -> UnsupportedError:
+    """Says so of `fn`, with the first line of the tracer's own `error`."""
+    name = getattr(fn, "__name__", type(fn).__name__)
+    return UnsupportedError(
+        f"Can't trace {name}: {first_line(error)}. Give it arguments with which jax.jit takes it, and name those that "
+        "are no arrays in static_argnums.",
+        slug="jax-trace",
     )
 
 

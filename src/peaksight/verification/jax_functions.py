@@ -8,6 +8,7 @@ from typing import Any
 import jax
 
 from peaksight.jax.interpreter import RandomBits
+from peaksight.jax.tracing import cannot_trace
 from peaksight.records.certificate import Certificate, Invariant, Judged, TensorDifference, Verdict
 from peaksight.verification import outcome
 from peaksight.verification.jax_differences import (
@@ -41,11 +42,14 @@ def verify_functions(original: Function, changed: Function, *args: Any, steps: i
     Arguments may be shapes (`jax.ShapeDtypeStruct`): these get seeded numbers between 0 and 0.1. Where what the
     functions return, or the first thing that they return, has the structure and the shapes of the first argument, it is
     handed back as that, for `steps` steps in all: a training state. What is no number in the arguments, as the
-    activations of a module of Equinox, is the same in every call.
+    activations of a module of Equinox, is the same in every call. Arguments that the functions change in place count
+    as returned.
     """
     started = time.perf_counter()
     names = _name(original), _name(changed)
-    original, changed, args = _of_arrays(original, changed, concrete(args))
+    args = concrete(args)
+    original, changed = _traceable(original, args), _traceable(changed, args)
+    args = arrays_only(args)
     first, again, other = (run_as_it_is(fn, args, steps) for fn in (original, original, changed))
     runs = JaxRuns(original=first, repeated=again, changed=other)
     only_one = missing(first[0], other[0])
@@ -83,8 +87,14 @@ def verify_functions(original: Function, changed: Function, *args: Any, steps: i
     )
 
 
-def _of_arrays(original: Function, changed: Function, args: tuple[Any, ...]) -> tuple[Function, Function, Any]:
-    return of_arrays(original, args), of_arrays(changed, args), arrays_only(args)
+def _traceable(fn: Function, args: tuple[Any, ...]) -> Function:
+    """`fn` as a function of the arrays in `args`; UnsupportedError where JAX cannot trace it."""
+    called = of_arrays(fn, args)
+    try:
+        jax.eval_shape(called, *arrays_only(args))
+    except Exception as error:
+        raise cannot_trace(fn, error) from error
+    return called
 
 
 def _decide(

@@ -41,7 +41,10 @@ Run = list[Step]
 
 
 def of_arrays(fn: Function, args: tuple[Any, ...]) -> Function:
-    """`fn` as a function of `arrays_only(args)` that returns arrays only; all else is as in `args` in every call."""
+    """`fn` as a function of `arrays_only(args)` that returns arrays only; all else is as in `args` in every call.
+
+    Where `fn` changes its arguments, as what `nnx.jit` makes does, these are returned before what it returns itself.
+    """
     leaves, structure = tree_flatten(args)
     places = [place for place, leaf in enumerate(leaves) if _is_array(leaf)]
 
@@ -49,7 +52,10 @@ def of_arrays(fn: Function, args: tuple[Any, ...]) -> Function:
         whole = list(leaves)
         for place, leaf in zip(places, tree_leaves(given), strict=True):
             whole[place] = leaf
-        return arrays_only(fn(*tree_unflatten(structure, whole)))
+        rebuilt = tree_unflatten(structure, whole)
+        returned = fn(*rebuilt)
+        is_changed = [id(leaf) for leaf in tree_leaves(rebuilt)] != [id(leaf) for leaf in whole]
+        return arrays_only((*rebuilt, returned) if is_changed else returned)
 
     return called
 
