@@ -13,6 +13,7 @@ _RULES = {
     *value_tables.FILLED,
     *value_tables.UNINITIALISED,
     *value_tables.BY_SHAPE_ALONE,
+    *value_tables.OVERWRITE,
 }
 
 
@@ -42,4 +43,5 @@ def _are_unknown_floats(func: Any, args: tuple[Any, ...], out: Any) -> bool:
 
 @cache
 def _has_rule(func: Any) -> bool:
-    return func in _RULES or func._schema.is_mutable
+    """Whether `func` may tell of its result, or writes to another argument than its first."""
+    return func in _RULES or any(values.written(func))

@@ -34,8 +34,9 @@ def device_tensors(func: Any, out: Any, made_up: Callable[[str], None]) -> list[
     if func in RESULTS_ON_CARD:
         out = [out[position] for position in RESULTS_ON_CARD[func]]
     leaves = (out,) if isinstance(out, FakeTensor) else tree_leaves(out)
-    on_card = [t for t in leaves if isinstance(t, FakeTensor) and t.fake_device.type == "cuda"]
-    return [(tensor.fake_device.index, part) for tensor in on_card for part in _strided_parts(tensor, made_up)]
+    places = [(leaf, leaf.fake_device) for leaf in leaves if isinstance(leaf, FakeTensor)]
+    on_card = [(tensor, device.index) for tensor, device in places if device.type == "cuda"]
+    return [(card, part) for tensor, card in on_card for part in _strided_parts(tensor, made_up)]
 
 
 def _strided_parts(tensor: torch.Tensor, made_up: Callable[[str], None]) -> Sequence[torch.Tensor]:
@@ -72,8 +73,8 @@ def _of_unknown_layout(layout: torch.layout) -> UnsupportedError:
 def card_of(out: Any) -> int | None:
     """The index of the card that an output is on, None for the host: parameters in the making are fake too."""
     for tensor in out if isinstance(out, (list, tuple)) else (out,):
-        if isinstance(tensor, FakeTensor) and tensor.fake_device.type == "cuda":
-            return tensor.fake_device.index
+        if isinstance(tensor, FakeTensor) and (device := tensor.fake_device).type == "cuda":
+            return device.index
     return None
 
 

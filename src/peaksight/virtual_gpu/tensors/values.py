@@ -180,7 +180,7 @@ def _is_float(dtype: torch.dtype) -> bool:
 
 
 def _forget_written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    for position in _written(func):
+    for position in written(func):
         if position < len(args):
             forget(args[position])
     if "out" in kwargs:
@@ -188,15 +188,15 @@ def _forget_written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 
 
 @cache
-def _written(func: Any) -> list[int]:
+def written(func: Any) -> list[int]:
     """The positions of the arguments that `func` writes to."""
     aliases = [argument.alias_info for argument in func._schema.arguments]
     return [position for position, alias in enumerate(aliases) if alias is not None and alias.is_write]
 
 
-def forget(written: Any) -> None:
-    """The values of the tensors in `written`, and of their views, are not known any more."""
-    for tensor in tree_leaves(written):
+def forget(tensors: Any) -> None:
+    """The values of the tensors in `tensors`, and of their views, are not known any more."""
+    for tensor in tree_leaves(tensors):
         family = family_of(tensor)
         if family is not None:
             family.valid = False
