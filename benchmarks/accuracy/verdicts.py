@@ -1,9 +1,10 @@
 """`make verdicts`: fits or not, and where it fails, under the limits of benchmarks/truth/capped.json.
 
-`python -m benchmarks.accuracy.verdicts [PREFIX...]` runs each of the twelve workloads under every limit that the GPU
-was given, and prints the comparison; without prefixes it writes docs/verdicts.md too.
+Each of twelve workloads runs under every limit that the GPU was given. Of all of them the comparison goes into
+docs/verdicts.md.
 """
 
+import argparse
 import json
 import re
 import sys
@@ -18,17 +19,20 @@ from benchmarks.accuracy.workloads import TRUTH, Workload, workloads
 from peaksight.records import Capture
 from peaksight.units import GIB
 
-NUM_JOBS = 2
 PAGE = Path(__file__).parents[2] / "docs" / "verdicts.md"
 
 
-def main(prefixes: tuple[str, ...]) -> None:
-    """Run them all, two at a time."""
-    with ThreadPoolExecutor(NUM_JOBS) as pool:
-        comparisons = list(pool.map(_compare, *zip(*_runs(prefixes or ("",)), strict=True)))
+def main() -> None:
+    """Print the comparison, and write the page if every workload ran."""
+    parser = argparse.ArgumentParser(prog="make verdicts", description=__doc__)
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="simulations at a time (default: 2)")
+    parser.add_argument("--only", nargs="+", default=[""], metavar="PREFIX", help="only these workloads; no page")
+    options = parser.parse_args()
+    with ThreadPoolExecutor(options.jobs) as pool:
+        comparisons = list(pool.map(_compare, *zip(*_runs(tuple(options.only)), strict=True)))
     page = render_verdicts(comparisons)
     print(page, end="")
-    if not prefixes:
+    if options.only == [""]:
         PAGE.write_text(page, encoding="utf-8")
 
 
@@ -69,4 +73,4 @@ def _size_in(text: str) -> str:
 
 
 if __name__ == "__main__":
-    main(tuple(sys.argv[1:]))
+    main()
