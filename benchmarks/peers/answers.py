@@ -3,8 +3,9 @@
 import json
 import os
 import subprocess
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.accuracy.workloads import ENVIRONMENT, Workload
 from benchmarks.peers.tools import PEERS
@@ -32,6 +33,18 @@ class Answer:
     cpu_seconds: float = 0.0
 
 
+def read_answers(file: Path) -> dict[str, dict[str, Answer]]:
+    """What `keep` wrote to `file`, by workload and module; nothing if there is none."""
+    lines = file.read_text().splitlines() if file.exists() else []
+    return {name: _by_module(answers) for name, answers in map(json.loads, lines)}
+
+
+def keep(answers: dict[str, Answer], name: str, file: Path) -> None:
+    """Add the `answers` about the workload `name` to `file`, a line of JSON."""
+    with file.open("a", encoding="utf-8") as kept:
+        print(json.dumps([name, {module: asdict(answer) for module, answer in answers.items()}]), file=kept)
+
+
 def ask(workload: Workload, *, python: str, cpu_seconds: float) -> dict[str, Answer]:
     """The answers of all peers by module, on the interpreter `python`; each has `cpu_seconds`."""
     command = [python, "-m", "benchmarks.peers.worker", workload.name, str(cpu_seconds)]
@@ -39,5 +52,8 @@ def ask(workload: Workload, *, python: str, cpu_seconds: float) -> dict[str, Ans
     if done.returncode:
         reason = done.stderr.splitlines()[-1]
         return {peer.module: Answer(reason=reason) for peer in PEERS}
-    answers = json.loads(done.stdout.splitlines()[-1])
+    return _by_module(json.loads(done.stdout.splitlines()[-1]))
+
+
+def _by_module(answers: dict[str, dict[str, Any]]) -> dict[str, Answer]:
     return {module: Answer(**answer) for module, answer in answers.items()}

@@ -88,7 +88,7 @@ class _OnTheCpu(TorchFunctionMode):
 
 def _on_cpu(argument: Any) -> Any:
     is_device = isinstance(argument, str | torch.device) and str(argument).partition(":")[0] == "cuda"
-    return torch.device("cpu") if is_device else argument
+    return type(argument)("cpu") if is_device else argument
 
 
 @contextmanager

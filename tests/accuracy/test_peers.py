@@ -8,7 +8,7 @@ from torch._subclasses import FakeTensorMode
 from benchmarks.accuracy.predictions import Prediction
 from benchmarks.accuracy.workloads import workloads
 from benchmarks.peers import mem_tracker, settings, worker
-from benchmarks.peers.answers import Answer
+from benchmarks.peers.answers import Answer, keep, read_answers
 from benchmarks.peers.fake_modules import convert_modules, to_meta
 from benchmarks.peers.first_step import first_step_of
 from benchmarks.peers.page import Result, Results, render_page
@@ -82,6 +82,17 @@ def test_an_answer_may_take_so_much_of_the_processor(monkeypatch):
     answer = worker._forked("mem_tracker", workload_of("lstm"), None, 1)
 
     assert answer == Answer(reason="no answer in 1 s of CPU")
+
+
+def test_answers_are_kept(tmp_path):
+    """An interrupted run reads what it was told before."""
+    told = {"alloc": Answer(predicted_bytes=5, cpu_seconds=1.5), "kitsune": Answer(reason="no idea")}
+    assert not read_answers(tmp_path / "answers")
+
+    keep(told, "lstm", tmp_path / "answers")
+    keep({}, "eigh", tmp_path / "answers")
+
+    assert read_answers(tmp_path / "answers") == {"lstm": told, "eigh": {}}
 
 
 def test_the_page_tells_errors_and_why_there_is_no_number():
