@@ -253,6 +253,20 @@ def test_the_networks_of_a_gan_are_not_frozen():
     assert [0, 0, 16640] == [fact.frozen_bytes for fact in gpu.witness.modules.facts]
 
 
+def test_what_is_frozen_after_some_steps_is_frozen():
+    """GIVEN an optimizer that goes on with parameters which need no gradient any more, THEN they are not trained."""
+    with h100() as gpu:
+        body, head = nn.Linear(64, 64).cuda(), nn.Linear(64, 64).cuda()
+        optimizer = torch.optim.SGD([*body.parameters(), *head.parameters()])
+        for is_frozen in (False, False, True, True):
+            body.requires_grad_(not is_frozen)
+            head(body(torch.randn(2, 64, device="cuda"))).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+    assert [16640, 0] == [fact.frozen_bytes for fact in gpu.witness.modules.facts]
+
+
 def test_what_a_container_reads_from_elsewhere_is_not_asked_for():
     """GIVEN a list that reads as it is iterated over, THEN only what it holds itself is seen."""
     outputs = Elsewhere()

@@ -96,9 +96,9 @@ class ModuleFact:
     """A module with parameters of its own, as it was at the last look.
 
     `module` is its path (FQN), `parameter_bytes` are those of its own parameters, `frozen_bytes` of those among them
-    that need no gradient and never had one, `idle_bytes` of those that an optimizer was given and that had no gradient
-    at any of its steps. `num_elements` counts the numbers of those that no module before it has: tied ones once. The
-    row without a path is of modules that were never called.
+    that need no gradient and had none at the last step of their optimizer, `idle_bytes` of those that an optimizer was
+    given and that had no gradient at any of its steps. `num_elements` counts the numbers of those that no module before
+    it has: tied ones once. The row without a path is of modules that were never called.
     """
 
     module: str

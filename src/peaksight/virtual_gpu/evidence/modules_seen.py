@@ -22,6 +22,7 @@ class ModulesSeen:
         self._roots: WeakKeyDictionary[nn.Module, None] = WeakKeyDictionary()  # in the order of their first call
         self._calls_with_grad: Counter[int] = Counter()
         self._has_had_gradient: WeakIdKeyDictionary = WeakIdKeyDictionary()
+        self._had_gradient_last: WeakIdKeyDictionary = WeakIdKeyDictionary()
         self.facts: tuple[ModuleFact, ...] = ()
 
     def called(self, module: nn.Module, *, is_root: bool) -> None:
@@ -34,6 +35,7 @@ class ModulesSeen:
         """`optimizer` has stepped, and its gradients are still there."""
         for parameter in (each for group in optimizer.param_groups for each in group["params"]):
             had = self._has_had_gradient.get(parameter, False) or bool(optimizer.state.get(parameter))
+            self._had_gradient_last[parameter] = parameter.grad is not None
             self._has_had_gradient[parameter] = had or parameter.grad is not None
 
     def all_modules(self) -> Iterator[nn.Module]:
@@ -85,8 +87,8 @@ class ModulesSeen:
             yield ModuleFact(module="", parameter_bytes=idle, frozen_bytes=0, idle_bytes=idle)
 
     def _is_frozen(self, parameter: Any) -> bool:
-        """Whether it is not trained: that of a GAN needs no gradient in the turn of the other network only."""
-        return not (parameter.requires_grad or self._has_had_gradient.get(parameter, False))
+        """Whether it is not trained any more: that of a GAN has a gradient whenever its own optimizer steps."""
+        return not (parameter.requires_grad or self._had_gradient_last.get(parameter, False))
 
     def _is_idle(self, parameter: Any) -> bool:
         return parameter.requires_grad and not self._has_had_gradient.get(parameter, True)
