@@ -15,8 +15,9 @@ MANY_IN_GROUPS = 128
 SMALL_WINDOW = 27
 FEWEST_PADDED = 32
 # Of a matrix product in single precision.
+FLOAT_BYTES = 4
 TILE = 128
-TILE_BYTES = 4 * TILE * TILE
+TILE_BYTES = FLOAT_BYTES * TILE * TILE
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,16 +14,14 @@ from math import prod
 
 import torch
 
-from peaksight.virtual_gpu.kernels.convolution_problem import Convolution
+from peaksight.virtual_gpu.kernels.convolution_problem import FLOAT_BYTES, Convolution
 from peaksight.virtual_gpu.kernels.cudnn_transforms import fourier_bytes
-from peaksight.virtual_gpu.kernels.cudnn_whole_windows import spectrum_bytes
+from peaksight.virtual_gpu.kernels.cudnn_whole_windows import SMALLEST_SIDE, spectrum_bytes
 
-SMALLEST_TILE = 16
 TILE_OF_INPUT = 32
 TILE_OF_STRIDED_INPUT = 64
 LARGEST_TILE = 256
 MOST_PARTIAL_BYTES = 1 << 24
-FLOAT_BYTES = 4
 COPIES_OF_DEPTHWISE = 4
 
 
@@ -73,7 +71,7 @@ def _widens(convolution: Convolution) -> bool:
 def _tile(convolution: Convolution) -> int:
     """The power of two that holds an image and what the window adds to it."""
     needed = max(convolution.x.shape[-2:]) + max(convolution.kernel) - 1
-    return min(LARGEST_TILE, max(SMALLEST_TILE, 1 << (needed - 1).bit_length()))
+    return min(LARGEST_TILE, max(SMALLEST_SIDE, 1 << (needed - 1).bit_length()))
 
 
 def _of_weight(convolution: Convolution, tile: int) -> int:

@@ -10,10 +10,9 @@ Limitations:
 
 from math import prod
 
-from peaksight.virtual_gpu.kernels.convolution_problem import TILE, Convolution
+from peaksight.virtual_gpu.kernels.convolution_problem import FLOAT_BYTES, TILE, Convolution
 from peaksight.virtual_gpu.kernels.reductions import div_up
 
-FLOAT_BYTES = 4
 HALF_TILE = TILE // 2
 DOUBLE_TILE = 2 * TILE
 MOST_TAPS = 9

@@ -12,11 +12,10 @@ Limitations:
 
 from math import prod
 
-from peaksight.virtual_gpu.kernels.convolution_problem import Convolution
+from peaksight.virtual_gpu.kernels.convolution_problem import FLOAT_BYTES, Convolution
 from peaksight.virtual_gpu.kernels.cudnn_whole_windows import SMALLEST_SIDE, spectrum_bytes, tile_of
 from peaksight.virtual_gpu.kernels.reductions import div_up
 
-FLOAT_BYTES = 4
 TILE_SIDE = 4
 TILE_NUMBERS = 36
 FEWEST_CHANNELS = 32

@@ -24,10 +24,9 @@ from peaksight.virtual_gpu.kernels.convolution_kinds import (
     padding,
     steps_to_few_positions,
 )
-from peaksight.virtual_gpu.kernels.convolution_problem import SMALL_WINDOW, TILE, TILE_BYTES, Convolution
+from peaksight.virtual_gpu.kernels.convolution_problem import FLOAT_BYTES, SMALL_WINDOW, TILE, TILE_BYTES, Convolution
 from peaksight.virtual_gpu.kernels.reductions import div_up
 
-FLOAT_BYTES = 4
 MOST_IMAGEWISE_BYTES = 1 << 26
 MANY_SUMS_BYTES = 20 << 20
 MOST_EVEN_BYTES = 1 << 24

@@ -10,10 +10,9 @@ from math import prod
 
 import torch
 
-from peaksight.virtual_gpu.kernels.convolution_problem import DESCRIPTOR_BYTES, SMALL_WINDOW, Convolution
+from peaksight.virtual_gpu.kernels.convolution_problem import DESCRIPTOR_BYTES, FLOAT_BYTES, SMALL_WINDOW, Convolution
 from peaksight.virtual_gpu.kernels.reductions import div_up
 
-FLOAT_BYTES = 4
 PARTS_OF_IMAGE = 8
 CHANNELS_OF_PART = 32
 CHANNELS_OF_WAVE = 96
