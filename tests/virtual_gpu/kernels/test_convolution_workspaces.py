@@ -102,6 +102,23 @@ def test_partial_sums_in_half(shape, filters, sums):
     assert backward[-1] - copies == pytest.approx(sums, abs=1024)
 
 
+@pytest.mark.parametrize(
+    ("shape", "filters", "of_weight"),
+    [
+        ((2, 1280, 16, 16), 1280, 2_621_952),
+        ((1, 1024, 14, 14), 2048, 1_204_736),
+        ((32, 832, 7, 7), 128, 3_011_072),
+        ((64, 768, 24, 24), 640, 125_829_120),
+        ((256, 512, 28, 28), 512, 268_435_456),
+    ],
+)
+def test_single_taps_in_half_go_image_by_image_where_that_pays(shape, filters, of_weight):
+    """Else tensors are copied, as the first three: measured on an H200."""
+    _, backward = workspaces(shape, (filters, shape[1], 1, 1), dtype=torch.bfloat16)
+
+    assert backward[-1] == pytest.approx(of_weight, abs=1024)
+
+
 def test_gradients_of_weights_by_no_transform():
     """Where a small image's filters become four times as many, tensors are copied and partial sums left: 12,747,248."""
     _, backward = workspaces((32, 64, 14, 14), (256, 64, 3, 3), dtype=torch.float32, padding=1)
