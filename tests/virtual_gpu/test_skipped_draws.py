@@ -1,9 +1,14 @@
 """What is drawn on the CPU after the weights of a model is what the real run draws."""
 
+import random
+
+import numpy
 import pytest
 import torch
 from torch import nn
 
+from helpers_commands import peaksight
+from peaksight.overlays.seeds import seeded
 from peaksight.virtual_gpu.tensors import skipped_draws
 
 from .cards import h100, slugs
@@ -103,3 +108,25 @@ def test_what_the_card_draws_is_not_the_hosts():
         torch.manual_seed(3)
         nn.Linear(100, 100, device="cuda")
         assert torch.rand(2).tolist() == expected
+
+
+UNSEEDED = """\
+import random
+
+import numpy
+import torch
+
+torch.empty(1, device="cuda")
+print(random.randint(1, 10**6), numpy.random.randint(10**6), int(torch.randint(10**6, ())))
+"""
+
+
+def test_a_script_that_seeds_nothing_begins_at_a_seed(tmp_path):
+    """GIVEN lengths by chance, THEN the same command gives the same answer each time."""
+    (tmp_path / "unseeded.py").write_text(UNSEEDED)
+    with seeded(0):
+        expected = [random.randint(1, 10**6), numpy.random.randint(10**6), int(torch.randint(10**6, ()))]
+
+    printed = peaksight("run", "--gpu", "t4", "--steps", "0", "unseeded.py", cwd=tmp_path).stdout
+
+    assert printed.splitlines()[0].split() == [str(number) for number in expected]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from peaksight.errors import StopSimulation
 from peaksight.extras import check_jax
 from peaksight.gpus import Room
+from peaksight.overlays.seeds import seeded
 from peaksight.records import Capture, ScriptCommand, StepPeak
 from peaksight.records.plan import Change
 from peaksight.virtual_gpu.script import Ending, Scratch, explain, run_script
@@ -86,7 +87,7 @@ def simulate_jax(
 
 def _run(command: ScriptCommand, session: "Session") -> tuple[str, Ending]:
     """Run the script in `session`: how it finished, as `Capture.finished` says it."""
-    with session:
+    with session, seeded(0):
         try:
             ending = run_script(command)
         except StopSimulation as stop:

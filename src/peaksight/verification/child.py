@@ -4,7 +4,6 @@ The variable PEAKSIGHT_JOB names the file with its job, so that launchers can st
 """
 
 import os
-import random
 import runpy
 import sys
 import traceback
@@ -17,6 +16,7 @@ import torch
 
 from peaksight.overlays.apply import apply_changes
 from peaksight.overlays.patches import Patches
+from peaksight.overlays.seeds import seed_generators
 from peaksight.records.training import Job
 from peaksight.verification.arithmetic import Arithmetic, keep_autocast_off, widen_inputs
 from peaksight.verification.recorder import Recorder
@@ -60,10 +60,7 @@ def main(words: list[str]) -> int:
 
 def _seed() -> None:
     """Give a script that does not seed its generators the same start each time."""
-    random.seed(SEED)
-    torch.manual_seed(SEED)
-    if numpy := sys.modules.get("numpy"):
-        numpy.random.seed(SEED)
+    seed_generators(SEED)
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.backends.cudnn.benchmark = False
     warnings.filterwarnings("ignore", ".*deterministic.*")

@@ -12,6 +12,7 @@ from peaksight.errors import StopSimulation, UnsupportedError
 from peaksight.gpus import Room
 from peaksight.overlays.apply import apply_changes
 from peaksight.overlays.patches import Patches
+from peaksight.overlays.seeds import seeded
 from peaksight.records import Capture, ScriptCommand, StepPeak
 from peaksight.records.plan import Change
 from peaksight.virtual_gpu.captures import WholeRun, capture_on
@@ -53,7 +54,7 @@ def simulate(
     one. The run stops by itself at the steady state, or after `max_steps` (0: none is expected); `on_step` is called at
     the end of each step. With `worst_batch`, DataLoaders give the longest samples of their datasets. `changes` are
     those of a plan; which of them did nothing is in `without_effect` of the capture. `record=False` counts nothing, to
-    measure what counting costs.
+    measure what counting costs. Where the script seeds no generator of the host, `rank` is the seed.
     """
     started = time.perf_counter()
     command, world = as_rank(command, rank), World.of(command, rank)
@@ -77,7 +78,7 @@ def simulate(
             lookout=lookout,
             record=record,
         )
-        with gpu, Patches() as patches:
+        with gpu, seeded(rank), Patches() as patches:
             collect_rarely()
             patches.callback(collect_as_usual)
             lookout.install(patches)
