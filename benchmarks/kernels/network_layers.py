@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
-import torchvision
 from few_channels import workspace
 from torch import nn
 
@@ -80,6 +79,8 @@ SAMPLES = 6
 
 def layers_of(name: str, pixels: int) -> Iterator[tuple]:
     """The convolutions of one of torchvision's networks, as LISTED has them."""
+    import torchvision
+
     found = []
     options = {"weights_backbone": None} if pixels == 512 else {}
     network = torchvision.models.get_model(name, weights=None, **options).eval().to("meta")
@@ -113,6 +114,16 @@ def problems(seed: int) -> list[tuple]:
 
 def measure(problem: tuple, with_trials: bool) -> dict[str, object]:
     """One problem, which no call before had: what cuDNN chose is kept."""
+    row, calls = prepared(problem)
+    for name, call in calls.items():
+        row[name] = (first_workspace if with_trials else workspace)(call)
+        if with_trials:
+            row[f"chosen_{name}"] = workspace(call)
+    return row
+
+
+def prepared(problem: tuple) -> tuple[dict[str, object], dict[str, Callable[[], object]]]:
+    """What a line tells of a problem, and the calls that make its results, forward first."""
     batch, channels, filters, *window, groups, shape, transposed, dtype, is_last = problem
     kernel, stride, padding, dilation = (list(n) if isinstance(n, tuple) else [n] * len(shape) for n in window)
     layout = torch.channels_last if is_last else torch.contiguous_format
@@ -135,11 +146,7 @@ def measure(problem: tuple, with_trials: bool) -> dict[str, object]:
         return aten.convolution_backward(made[0], x, weight, [0], *options, [*mask, False])
 
     calls = {"forward": forward, "input": lambda: backward(True, False), "weight": lambda: backward(False, True)}
-    for name, call in calls.items():
-        row[name] = (first_workspace if with_trials else workspace)(call)
-        if with_trials:
-            row[f"chosen_{name}"] = workspace(call)
-    return row
+    return row, calls
 
 
 def first_workspace(run: Callable[[], object]) -> int:
