@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from peaksight.units import MIB
-from peaksight.virtual_gpu.tensors.values import known_value
+from peaksight.virtual_gpu.tensors.known import known_value
 
 from .cards import peak_of, slugs
 

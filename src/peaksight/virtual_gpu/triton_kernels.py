@@ -9,7 +9,7 @@ from torch.utils._pytree import tree_leaves
 
 from peaksight.overlays.late_imports import change_modules
 from peaksight.overlays.patches import Patches
-from peaksight.virtual_gpu.tensors.values import forget
+from peaksight.virtual_gpu.tensors.known import forget
 
 # `CudaDriver.get_empty_cache_for_benchmark` in triton/backends/nvidia/driver.py.
 _BENCHMARK_CACHE_BYTES = 256 << 20

@@ -20,7 +20,7 @@ from peaksight.overlays.patches import Patches
 from peaksight.records import Role
 from peaksight.virtual_gpu.memory.devices import Devices
 from peaksight.virtual_gpu.tensors.devices import for_cpp
-from peaksight.virtual_gpu.tensors.values import forget
+from peaksight.virtual_gpu.tensors.known import forget
 
 _HOST = -1
 Tensors = Sequence[torch.Tensor]

@@ -8,7 +8,7 @@ import torch
 from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.compiled.compiler import part, program_functions
 from peaksight.virtual_gpu.tensors.devices import for_cpp
-from peaksight.virtual_gpu.tensors.values import forget
+from peaksight.virtual_gpu.tensors.known import forget
 
 # Triton's kernels read 16 bytes at once: `ALIGNMENT` of torch/_inductor/utils.py.
 _ALIGNMENT_BYTES = 16

@@ -7,7 +7,7 @@ import torch
 
 from peaksight.records import LabelFact
 from peaksight.virtual_gpu.memory.births import Birth
-from peaksight.virtual_gpu.tensors.values import known_value
+from peaksight.virtual_gpu.tensors.known import known_value
 from peaksight.virtual_gpu.torch_private import modes_off
 
 aten = torch.ops.aten

@@ -8,8 +8,8 @@ import torch.nn.functional as F
 
 from peaksight.virtual_gpu.tensors.distinct_values import most_distinct
 from peaksight.virtual_gpu.tensors.even_shares import shares
+from peaksight.virtual_gpu.tensors.known import Family, attach, known_value
 from peaksight.virtual_gpu.tensors.true_counts import most_true
-from peaksight.virtual_gpu.tensors.values import Family, attach, known_value
 
 MAX_PLACES = 4096
 

@@ -15,7 +15,7 @@ from peaksight.virtual_gpu.kernels import (
     sync_batch_norm,
 )
 from peaksight.virtual_gpu.kernels.composites import fused_rms_norm
-from peaksight.virtual_gpu.tensors.values import known_value
+from peaksight.virtual_gpu.tensors.known import known_value
 
 IN_PLACE = (
     "aten::_fused_sgd_",

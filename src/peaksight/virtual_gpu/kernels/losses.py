@@ -13,7 +13,7 @@ import torch
 
 from peaksight.virtual_gpu.kernels import reductions
 from peaksight.virtual_gpu.kernels.temporaries import RESULTS, KernelCall, Rule, Temporaries, together
-from peaksight.virtual_gpu.tensors.values import known_value
+from peaksight.virtual_gpu.tensors.known import known_value
 
 aten = torch.ops.aten
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from peaksight.virtual_gpu.kernels.temporaries import RESULTS, KernelCall, Rule, Temporaries, together
-from peaksight.virtual_gpu.tensors.values import Family, attach, known_value
+from peaksight.virtual_gpu.tensors.known import Family, attach, known_value
 from peaksight.virtual_gpu.torch_private import FakeTensor, current_autograd_node
 
 aten = torch.ops.aten

@@ -21,7 +21,7 @@ from peaksight.virtual_gpu.device_rules import DeviceRules
 from peaksight.virtual_gpu.kernels.sdpa import backend_for
 from peaksight.virtual_gpu.kernels.sdpa_choice import Backend
 from peaksight.virtual_gpu.tensors.device_requests import DeviceRequests
-from peaksight.virtual_gpu.tensors.values import known_value
+from peaksight.virtual_gpu.tensors.known import known_value
 from peaksight.virtual_gpu.torch_private import function_mode_stack, function_modes_off
 
 aten = torch.ops.aten

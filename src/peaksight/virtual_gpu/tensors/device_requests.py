@@ -8,10 +8,11 @@ from torch.overrides import TorchFunctionMode
 
 from peaksight.virtual_gpu.memory.at_the_limit import let_go
 from peaksight.virtual_gpu.tensors.devices import for_cpp, for_python
+from peaksight.virtual_gpu.tensors.known import known_value
 from peaksight.virtual_gpu.tensors.read_numbers import read_numbers
 from peaksight.virtual_gpu.tensors.subclasses import move
 from peaksight.virtual_gpu.tensors.tensor_types import rewrite_type
-from peaksight.virtual_gpu.tensors.values import host_copy, known_value
+from peaksight.virtual_gpu.tensors.values import host_copy
 from peaksight.virtual_gpu.threads import TURN
 from peaksight.virtual_gpu.timing.pinned import pin
 from peaksight.virtual_gpu.torch_private import FakeTensor, default_device

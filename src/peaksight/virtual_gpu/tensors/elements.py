@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Any
 
-from peaksight.virtual_gpu.tensors import distinct_values, even_shares, true_counts, value_tables, values
+from peaksight.virtual_gpu.tensors import distinct_values, even_shares, known, true_counts, value_tables, values
 from peaksight.virtual_gpu.torch_private import FakeTensor
 
 # Of their results something is known whatever is known of their first argument.
@@ -35,7 +35,7 @@ def _are_unknown_floats(func: Any, args: tuple[Any, ...], out: Any) -> bool:
         and out.dtype.is_floating_point
         and bool(args)
         and type(args[0]) is FakeTensor
-        and not values.is_noted(args[0])
+        and not known.is_noted(args[0])
         and not hasattr(args[0], even_shares.ONE_HOT)
         and not _has_rule(func)
     )

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
+from peaksight.virtual_gpu.tensors.known import known_value
 from peaksight.virtual_gpu.tensors.notes import note, noted
-from peaksight.virtual_gpu.tensors.values import known_value
 from peaksight.virtual_gpu.torch_private import FakeTensor
 
 aten = torch.ops.aten

@@ -13,7 +13,7 @@ from peaksight.errors import UnsupportedError
 from peaksight.virtual_gpu.kernels.custom_functions import function_of
 from peaksight.virtual_gpu.kernels.torch_private import composite, lacks_fake_kernel
 from peaksight.virtual_gpu.memory.at_the_limit import let_go
-from peaksight.virtual_gpu.tensors import elements, values
+from peaksight.virtual_gpu.tensors import elements, known, values
 from peaksight.virtual_gpu.tensors.cache_key import cache_key
 from peaksight.virtual_gpu.tensors.cached_results import UNKNOWN, CachedResults
 from peaksight.virtual_gpu.tensors.calls import (
@@ -127,7 +127,7 @@ class VirtualGpuMode(FakeTensorMode):
             self._observer.leaves(args[0])
             self.decides(args[0], "value")
             # One of the host depends on weights, and so may how often they are drawn.
-            self._has_lost_draws |= args[0].fake_device.type == "cpu" and values.known_value(args[0]) is None
+            self._has_lost_draws |= args[0].fake_device.type == "cpu" and known.known_value(args[0]) is None
             return values.read_scalar(args[0])
         func = in_place_of(func, args, kwargs)
         steps = self._steps(func, args)
@@ -221,9 +221,9 @@ class VirtualGpuMode(FakeTensorMode):
 
     def decides(self, tensor: torch.Tensor, what: str = "shape") -> None:
         """A `shape` or a `value` comes from the elements of `tensor`: noted where those of the card would be others."""
-        if values.known_value(tensor) is None:
+        if known.known_value(tensor) is None:
             self._observer.made_up(what)
-        elif values.is_by_chance(tensor):
+        elif known.is_by_chance(tensor):
             self._observer.made_up("chance")
 
     def _leaves_the_card(self, func: Any, args: Any, kwargs: dict[str, Any]) -> bool:

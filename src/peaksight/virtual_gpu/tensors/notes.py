@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from peaksight.virtual_gpu.tensors.values import Family, attach, family_of
+from peaksight.virtual_gpu.tensors.known import Family, attach, family_of
 
 
 def note(tensor: Any, name: str, what: Any, *, view_of: Any = None) -> None:

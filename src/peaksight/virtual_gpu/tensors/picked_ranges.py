@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import torch
 
 from peaksight.virtual_gpu.tensors.even_shares import choices
+from peaksight.virtual_gpu.tensors.known import family_of
 from peaksight.virtual_gpu.tensors.notes import noted
-from peaksight.virtual_gpu.tensors.values import family_of
 
 aten = torch.ops.aten
 

@@ -13,8 +13,8 @@ from torch.utils._pytree import tree_leaves
 
 from peaksight.virtual_gpu.tensors import picked_ranges
 from peaksight.virtual_gpu.tensors.even_shares import choices, is_one_hot_along, share
+from peaksight.virtual_gpu.tensors.known import known_value
 from peaksight.virtual_gpu.tensors.notes import note, noted
-from peaksight.virtual_gpu.tensors.values import known_value
 from peaksight.virtual_gpu.torch_private import FakeTensor
 
 aten = torch.ops.aten

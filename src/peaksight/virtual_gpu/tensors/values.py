@@ -6,16 +6,19 @@ ones. So do random numbers, by chance (`drawing`). Values that depend on paramet
 reading one gives a stand-in (1.0, 1, False), which is noted.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import cache
+from math import prod
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
 from peaksight.virtual_gpu.tensors.drawing import DECIDING, Draws, draws
+from peaksight.virtual_gpu.tensors.known import Family, attach, family_of, forget, is_by_chance, known_value
 from peaksight.virtual_gpu.tensors.mapped import untouched
+from peaksight.virtual_gpu.tensors.repeats import keeps_repeats, num_kept, once
 from peaksight.virtual_gpu.tensors.value_tables import (
     ALL,
     BY_SHAPE_ALONE,
@@ -41,20 +44,6 @@ def stand_in(dtype: torch.dtype) -> float | int | bool:
     return STAND_INS["floating" if dtype.is_floating_point or dtype.is_complex else "integer"]
 
 
-def known_value(tensor: Any) -> torch.Tensor | None:
-    """The real values of `tensor`, on the CPU, or None."""
-    if not isinstance(tensor, FakeTensor):
-        return tensor if tensor.device.type == "cpu" else None
-    value, family = getattr(tensor, "_peaksight_value", (None, None))
-    return value if family is not None and family.valid else None
-
-
-def is_by_chance(tensor: Any) -> bool:
-    """Whether the known values of `tensor` come from random numbers of the card, which would be others there."""
-    family = family_of(tensor)
-    return family is not None and family.valid and family.by_chance
-
-
 def decides_on_host(tensor: torch.Tensor) -> bool:
     """Whether a copy on the host may decide lengths and branches there: a number, or no floats."""
     return tensor.numel() == 1 or not tensor.dtype.is_floating_point
@@ -68,20 +57,6 @@ def host_copy(tensor: torch.Tensor, dtype: torch.dtype | None = None) -> torch.T
     if tensor.numel() <= MAX_FLOAT_NUMEL:
         return torch.full(tensor.shape, stand_in(tensor.dtype), dtype=dtype)
     return untouched(tensor.shape, dtype)
-
-
-class Family:
-    """Shared by a value and its views: one write that cannot be followed makes all of them unknown.
-
-    One of random numbers makes them `by_chance`.
-    """
-
-    __slots__ = ("by_chance", "valid")
-
-    def __init__(self) -> None:
-        """As long as nobody writes what cannot be followed."""
-        self.valid = True
-        self.by_chance = False
 
 
 # Arguments of an operator that runs on values.
@@ -109,6 +84,8 @@ def follow(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -
         _follow_small(func, args, kwargs, outputs)
         if func in ALL and known_value(out) is None:
             expect(out, True)
+    elif isinstance(out, FakeTensor) and keeps_repeats(func):
+        _follow_repeats(func, args, kwargs, out)
     elif func._schema.is_mutable and func is not KEEPS_FOUND_INF:
         _forget_written(func, args, kwargs)
 
@@ -116,8 +93,11 @@ def follow(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -
 def _follow_small(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outputs: Sequence[FakeTensor]) -> None:
     if func in BY_SHAPE_ALONE or (func in OVERWRITE and known_value(args[0]) is None):
         args = (torch.empty(args[0].shape, dtype=args[0].dtype), *args[1:])
+    if func._schema.is_mutable:
+        _keep_each(_written_tensors(func, args, kwargs))
     inputs = [*_tensors_in(args), *_tensors_in(kwargs.values())]
-    values = _compute(func, args, kwargs, inputs)
+    is_whole = func.is_view or all(tensor.numel() <= MAX_EXACT_NUMEL for tensor in inputs)
+    values = _compute(func, args, kwargs, inputs, _to_host if is_whole else _to_host_once)
     if values is None or [v.shape for v in values] != [o.shape for o in outputs]:
         _forget_written(func, args, kwargs)
         return
@@ -128,15 +108,34 @@ def _follow_small(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outp
         attach(output, value.clone() if value is args[0] and not aliases else value, family)
 
 
+def _follow_repeats(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: FakeTensor) -> None:
+    """Of large tensors those values are followed that repeat, as a mask of attention does for each head and query."""
+    inputs = [*_tensors_in(args), *_tensors_in(kwargs.values())]
+    if any(known_value(tensor) is None for tensor in inputs):
+        return
+    if not func.is_view and _num_apart(inputs) > MAX_EXACT_NUMEL:
+        return
+    values = _compute(func, args, kwargs, inputs, _to_host if func.is_view else _to_host_once)
+    if values is not None:
+        family = (family_of(inputs[0]) if func.is_view else None) or Family()
+        family.repeats = True
+        family.by_chance |= any(map(is_by_chance, inputs))
+        attach(out, values[0].expand(out.shape), family)
+
+
 def _compute(
-    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], inputs: list[torch.Tensor]
+    func: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    inputs: list[torch.Tensor],
+    to_host: Callable[[Any], Any],
 ) -> Sequence[torch.Tensor] | None:
     if draws(func) and func not in DECIDING:
         return None
-    if not all(known_value(tensor) is not None and tensor.numel() <= MAX_EXACT_NUMEL for tensor in inputs):
+    if not all(_is_followed(tensor, func) for tensor in inputs):
         return None
     try:
-        args, kwargs = tree_map(_to_host, (args, kwargs))
+        args, kwargs = tree_map(to_host, (args, kwargs))
         kwargs |= {name: other for name, other in ON_HOST.items() if name in kwargs}
         _computing.append(func)
         try:
@@ -156,6 +155,24 @@ def _tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:
             yield value
         elif isinstance(value, (list, tuple)):
             yield from _tensors_in(value)
+
+
+def _is_followed(tensor: torch.Tensor, func: Any) -> bool:
+    """Whether the values of `tensor` are known, and few enough for `func` to be run on them."""
+    value = known_value(tensor)
+    if value is None:
+        return False
+    return value.numel() <= MAX_EXACT_NUMEL or (keeps_repeats(func) and num_kept(value) <= MAX_EXACT_NUMEL)
+
+
+def _num_apart(inputs: list[torch.Tensor]) -> int:
+    """How many elements of a pointwise result have to be computed."""
+    return prod(torch.broadcast_shapes(*(_to_host_once(tensor).shape for tensor in inputs)))
+
+
+def _to_host_once(leaf: Any) -> Any:
+    value = _to_host(leaf)
+    return once(value) if isinstance(value, torch.Tensor) else value
 
 
 def _to_host(leaf: Any) -> Any:
@@ -180,11 +197,20 @@ def _is_float(dtype: torch.dtype) -> bool:
 
 
 def _forget_written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    for position in written(func):
-        if position < len(args):
-            forget(args[position])
-    if "out" in kwargs:
-        forget(kwargs["out"])
+    forget(_written_tensors(func, args, kwargs))
+
+
+def _written_tensors(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    return [*(args[position] for position in written(func) if position < len(args)), kwargs.get("out")]
+
+
+def _keep_each(tensors: list[Any]) -> None:
+    """Before a write into `tensors`: each of their elements has a place of its own; their bases are forgotten."""
+    for tensor in tree_leaves(tensors):
+        family = family_of(tensor)
+        if family is not None and family.repeats and (value := known_value(tensor)) is not None:
+            family.valid = False
+            attach(tensor, value.clone(), Family())
 
 
 @cache
@@ -194,33 +220,11 @@ def written(func: Any) -> list[int]:
     return [position for position, alias in enumerate(aliases) if alias is not None and alias.is_write]
 
 
-def forget(tensors: Any) -> None:
-    """The values of the tensors in `tensors`, and of their views, are not known any more."""
-    for tensor in tree_leaves(tensors):
-        family = family_of(tensor)
-        if family is not None:
-            family.valid = False
-
-
-def family_of(tensor: Any) -> Family | None:
-    """What the values of `tensor` and of its views have in common."""
-    return getattr(tensor, "_peaksight_value", (None, None))[1]
-
-
-def is_noted(tensor: Any) -> bool:
-    """Whether anything was attached to `tensor`, be it valid or not."""
-    return "_peaksight_value" in vars(tensor)
-
-
-def attach(tensor: Any, value: torch.Tensor | None, family: Family) -> None:
-    """`tensor` is `value` as long as `family` is valid."""
-    tensor._peaksight_value = (value, family)
-
-
 def assume(tensor: Any, value: float | int | bool | torch.Tensor) -> Any:
     """`tensor`, which has the values of `value`, or everywhere that one, from now on."""
     everywhere = torch.as_tensor(value, dtype=tensor.dtype, device="cpu").expand(tensor.shape)
-    attach(tensor, everywhere.clone() if _is_small(tensor) else everywhere, Family())
+    is_small = _is_small(tensor)
+    attach(tensor, everywhere.clone() if is_small else everywhere, Family(repeats=not is_small))
     return tensor
 
 

@@ -13,7 +13,8 @@ import torch
 
 from peaksight.overlays.late_imports import change_modules
 from peaksight.overlays.patches import Patches
-from peaksight.virtual_gpu.tensors.values import assume, known_value
+from peaksight.virtual_gpu.tensors.known import known_value
+from peaksight.virtual_gpu.tensors.values import assume
 
 # Private methods of `GenerationMixin`.
 _GO_ON, _FINISH = "_beam_search_has_unfinished_sequences", "_update_finished_beams"

@@ -18,8 +18,8 @@ from torch import nn
 
 from peaksight.overlays.patches import Patches
 from peaksight.records import Phase
+from peaksight.virtual_gpu.tensors.known import known_value
 from peaksight.virtual_gpu.tensors.mapped import LARGE_NUMEL, untouched
-from peaksight.virtual_gpu.tensors.values import known_value
 from peaksight.virtual_gpu.torch_private import FakeTensor
 from peaksight.virtual_gpu.training.training_loop import TrainingLoop
 
