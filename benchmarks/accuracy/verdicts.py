@@ -1,25 +1,22 @@
 """`make verdicts`: fits or not, and where it fails, under the limits of benchmarks/truth/capped.json.
 
 Each of twelve workloads runs under every limit that the GPU was given. Of all of them the comparison goes into
-docs/verdicts.md.
+docs/verdicts.md, with the limits that were predicted first.
 """
 
 import argparse
 import json
-import re
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 from benchmarks.accuracy.captures import ROOM, capture
-from benchmarks.accuracy.verdicts_page import Comparison, Verdict, render_verdicts
+from benchmarks.accuracy.first_limits import with_first_limits
+from benchmarks.accuracy.verdicts_page import PAGE, Comparison, Verdict, measured_verdict, render_verdicts, size_in
 from benchmarks.accuracy.workloads import TRUTH, Workload, workloads
 from peaksight.records import Capture
 from peaksight.units import GIB
-
-PAGE = Path(__file__).parents[2] / "docs" / "verdicts.md"
 
 
 def main() -> None:
@@ -33,7 +30,7 @@ def main() -> None:
     page = render_verdicts(comparisons)
     print(page, end="")
     if options.only == [""]:
-        PAGE.write_text(page, encoding="utf-8")
+        PAGE.write_text(with_first_limits(page), encoding="utf-8")
 
 
 def _runs(prefixes: tuple[str, ...]) -> Iterator[tuple[Workload, dict[str, Any]]]:
@@ -47,29 +44,20 @@ def _compare(workload: Workload, run: dict[str, Any]) -> Comparison:
     comparison = Comparison(
         workload=workload.name,
         limit_gib=run["cap_gib"],
-        measured=_measured(run["error"]),
-        predicted=_predicted(capture(workload, settings=f"per_process_memory_fraction:{fraction!r}")),
+        measured=measured_verdict(run["error"]),
+        predicted=predicted_verdict(capture(workload, settings=f"per_process_memory_fraction:{fraction!r}")),
     )
     print(f"{run['id']}: {comparison.predicted}, measured {comparison.measured}", file=sys.stderr, flush=True)
     return comparison
 
 
-def _measured(error: dict[str, Any] | None) -> Verdict:
-    return Verdict(fits=False, line=error["line"], size=_size_in(error["text"])) if error else Verdict(fits=True)
-
-
-def _predicted(simulated: Capture) -> Verdict | None:
-    """The card names the line that called a backward pass, and so does this."""
+def predicted_verdict(simulated: Capture) -> Verdict | None:
+    """How a run ends, None without an answer; of a backward pass, as on the card, at the line that called it."""
     if simulated.fatal is None:
         return Verdict(fits=True) if simulated.finished != "failed" else None
     failure = simulated.failures[simulated.fatal]
     line = failure.backward_source or failure.source
-    return Verdict(fits=False, line=line, size=_size_in(failure.message))
-
-
-def _size_in(text: str) -> str:
-    found = re.search(r"Tried to allocate ([\d.]+ \w+)", text)
-    return found[1] if found else ""
+    return Verdict(fits=False, line=line, size=size_in(failure.message))
 
 
 if __name__ == "__main__":

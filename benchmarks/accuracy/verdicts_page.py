@@ -1,13 +1,17 @@
 """The page docs/verdicts.md, which is also what the command prints."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from importlib.metadata import version
+from pathlib import Path
+from typing import Any
 
 from benchmarks.accuracy.workloads import TORCH
 from benchmarks.tables import table
 
+PAGE = Path(__file__).parents[2] / "docs" / "verdicts.md"
 INTRODUCTION = """\
 # Verdicts
 
@@ -43,13 +47,25 @@ class Comparison:
     predicted: Verdict | None
 
 
+def measured_verdict(error: dict[str, Any] | None) -> Verdict:
+    """How the card ended a run: `error` is what probe.py keeps of it."""
+    return Verdict(fits=False, line=error["line"] or "", size=size_in(error["text"])) if error else Verdict(fits=True)
+
+
+def size_in(message: str) -> str:
+    """What `message` says that could not be allocated; empty where it does not say."""
+    found = re.search(r"Tried to allocate ([\d.]+ \w+)", message)
+    return found[1] if found else ""
+
+
 def render_verdicts(comparisons: Sequence[Comparison]) -> str:
     """Everything about `comparisons`, as Markdown."""
     introduction = INTRODUCTION.format(today=date.today(), torch=version("torch"), rules=TORCH)
-    return "\n\n".join([introduction, _summary(comparisons), _table(comparisons)]) + "\n"
+    return "\n\n".join([introduction, summary(comparisons), _table(comparisons)]) + "\n"
 
 
-def _summary(comparisons: Sequence[Comparison]) -> str:
+def summary(comparisons: Sequence[Comparison]) -> str:
+    """How many are right, as a list in Markdown."""
     fitting = [c for c in comparisons if c.measured.fits]
     failing = [c for c in comparisons if not c.measured.fits]
     lines = [
@@ -65,6 +81,13 @@ def _share(what: str, comparisons: Sequence[Comparison], agrees: Callable[[Compa
     right = sum(map(agrees, comparisons))
     percent = f" ({right / len(comparisons):.0%})" if comparisons else ""
     return f"{right} of {len(comparisons)}{percent} {what}."
+
+
+def agreement(comparison: Comparison) -> str:
+    """In a word, how far both agree."""
+    if _agrees_on_size(comparison):
+        return "right"
+    return "line right" if _agrees_on_line(comparison) else "wrong"
 
 
 def _agrees_on_fit(comparison: Comparison) -> bool:
@@ -86,5 +109,5 @@ def _table(comparisons: Sequence[Comparison]) -> str:
 
 def _row(comparison: Comparison) -> tuple[str, ...]:
     predicted = str(comparison.predicted or "no answer")
-    agrees = "right" if _agrees_on_size(comparison) else "line right" if _agrees_on_line(comparison) else "wrong"
-    return (comparison.workload, f"{comparison.limit_gib:.3f}", str(comparison.measured), predicted, agrees)
+    limit = f"{comparison.limit_gib:.3f}"
+    return (comparison.workload, limit, str(comparison.measured), predicted, agreement(comparison))
