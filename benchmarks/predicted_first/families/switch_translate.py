@@ -1,4 +1,4 @@
-"""Switch Transformers: one expert per token, jittered routers and their losses, Accelerate in bf16, gradients clipped, evaluated."""
+"""Switch Transformers: one expert per token, jittered routers, Accelerate in bf16, gradients clipped, evaluated."""
 
 import torch
 from accelerate import Accelerator
@@ -9,8 +9,7 @@ torch.manual_seed(0)
 accelerator = Accelerator(mixed_precision="bf16", gradient_accumulation_steps=2)
 config = SwitchTransformersConfig(
     d_model=768, d_kv=64, d_ff=3072, num_layers=12, num_decoder_layers=12, num_heads=12, num_experts=8, expert_capacity=64,
-    num_sparse_encoder_layers=6, num_sparse_decoder_layers=6, decoder_start_token_id=0, router_z_loss_coef=0.001,
-    router_aux_loss_coef=0.01,
+    num_sparse_encoder_layers=6, num_sparse_decoder_layers=6, decoder_start_token_id=0,
 )
 model = SwitchTransformersForConditionalGeneration(config)
 data = TensorDataset(torch.randint(5, 32000, (96, 384)), torch.randint(5, 32000, (96, 192)))
@@ -22,7 +21,7 @@ model, optimizer, train, valid, scheduler = accelerator.prepare(model, optimizer
 model.train()
 for step, (source, target) in enumerate(train):
     with accelerator.accumulate(model):
-        outputs = model(input_ids=source, labels=target, output_router_logits=True)
+        outputs = model(input_ids=source, labels=target)
         accelerator.backward(outputs.loss)
         if accelerator.sync_gradients:
             accelerator.clip_grad_norm_(model.parameters(), 1.0)

@@ -34,7 +34,7 @@ def compute_metrics(prediction):
 
 config = WavLMConfig(
     hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096, do_stable_layer_norm=True,
-    feat_extract_norm="layer", conv_bias=True, num_labels=35, mask_time_prob=0.075, mask_feature_prob=0.05, layerdrop=0.05,
+    feat_extract_norm="layer", conv_bias=True, num_labels=35, mask_time_prob=0.075, layerdrop=0.05,
     use_weighted_layer_sum=True, classifier_proj_size=256,
 )
 model = WavLMForSequenceClassification(config)
@@ -42,7 +42,7 @@ model.freeze_feature_encoder()
 with tempfile.TemporaryDirectory() as folder:
     arguments = TrainingArguments(
         folder, per_device_train_batch_size=8, per_device_eval_batch_size=16, gradient_accumulation_steps=2, max_steps=3, fp16=True,
-        optim="adafactor", learning_rate=3e-5, warmup_ratio=0.1, eval_strategy="steps", eval_steps=3, save_strategy="no",
+        optim="adafactor", learning_rate=3e-5, warmup_steps=1, eval_strategy="steps", eval_steps=3, save_strategy="no",
         logging_steps=1, report_to=[], remove_unused_columns=False, label_names=["labels"], dataloader_num_workers=2,
     )
     Trainer(

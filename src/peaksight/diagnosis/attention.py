@@ -8,8 +8,12 @@ from peaksight.diagnosis.shapes import shape_of
 from peaksight.records import Allocation, Phase
 
 PRODUCTS = {"aten::bmm", "aten::baddbmm"}
-SOFTMAX = {"aten::_softmax", "aten::_safe_softmax"}
+SAFE_SOFTMAX = "aten::_safe_softmax"
+SOFTMAX = {"aten::_softmax", SAFE_SOFTMAX}
 DROPOUT = {"aten::native_dropout", "aten::bernoulli_.float"}
+# Where `_safe_softmax` is recorded in its steps: the one that finds rows that are masked as a whole. Only the math
+# kernel of scaled_dot_product_attention calls it (ATen/native/transformers/attention.cpp).
+MASKED_ROWS = "aten::isneginf"
 SOFTMAX_BACKWARD = "aten::_softmax_backward_data"
 # Scaling, a bias, a mask and casts are between the products, a few blocks each.
 MAX_BLOCKS_BETWEEN = 16
@@ -20,10 +24,14 @@ _Place = tuple[str, tuple[int, ...], int]
 
 @dataclass(frozen=True, slots=True)
 class AttentionCall:
-    """One call: the probabilities that its softmax gave, and all blocks of their shape between the two products."""
+    """One call: the probabilities that its softmax gave, and all blocks of their shape between the two products.
+
+    `is_sdpa` says whether it is the math kernel of scaled_dot_product_attention.
+    """
 
     probabilities: Allocation
     scores: tuple[Allocation, ...]
+    is_sdpa: bool
 
 
 def attention_calls(evidence: Evidence) -> Iterator[AttentionCall]:
@@ -51,7 +59,13 @@ def _call_around(allocations: Sequence[Allocation], index: int) -> AttentionCall
     if first is None or last is None:
         return None
     of_shape = [a for a in allocations[first:last] if _looks(a) == _looks(allocations[index])]
-    return AttentionCall(allocations[index], tuple(of_shape))
+    return AttentionCall(allocations[index], tuple(of_shape), _is_sdpa(allocations[index:last]))
+
+
+def _is_sdpa(allocations: Sequence[Allocation]) -> bool:
+    """Whether the softmax that comes first is a safe one."""
+    softmax, *after = allocations
+    return softmax.op == SAFE_SOFTMAX or any(a.op == MASKED_ROWS and _looks(a) == _looks(softmax) for a in after)
 
 
 def _first_product(allocations: Sequence[Allocation], index: int) -> int | None:

@@ -46,7 +46,6 @@ from peaksight.units import format_bytes
 
 _FUSED = "fused-attention"
 _FUNCTION = "scaled_dot_product_attention"
-_OF_TRANSFORMERS = "sdpa_attention.py"
 _WHAT_TO_CALL = "torch.nn.functional.scaled_dot_product_attention (transformers: attn_implementation='sdpa')."
 _WHAT_THEY_TAKE = (
     "What a fused kernel takes: float16 in place of bfloat16 below compute capability 8.0, a mask without a gradient, "
@@ -64,7 +63,7 @@ def examine(evidence: Evidence) -> Answer:
     if not is_notable(evidence, saved):
         return Refuted(f"without the scores of attention the peak falls by {format_bytes(saved)} only")
     held = [allocation for allocation in evidence.live if allocation in blocks]
-    if _is_asked_for(evidence, calls):
+    if all(call.is_sdpa for call in calls):
         asked = calls[0].probabilities
         told = f"{_FUNCTION} at {asked.source} runs as its math kernel on this card"
         shown = (told, *largest_lines(held), *_parts(held, calls))
@@ -88,13 +87,6 @@ def _finding(
         basis=Basis.PATTERN,
         at=main_line(held),
     )
-
-
-def _is_asked_for(evidence: Evidence, calls: tuple[AttentionCall, ...]) -> bool:
-    """Whether each of `calls` is the math kernel of torch's own function, which took no fused one."""
-    texts = {line.at: line.text for line in evidence.capture.source_lines}
-    made = {(call.probabilities.source, call.probabilities.library) for call in calls}
-    return all(_FUNCTION in texts.get(source, "") or _OF_TRANSFORMERS in library for source, library in made)
 
 
 def _where_unread(evidence: Evidence, calls: tuple[AttentionCall, ...], found: tuple[Stream, ...]) -> Iterator[Fix]:
