@@ -34,7 +34,7 @@ def compute_metrics(prediction):
 
 config = WavLMConfig(
     hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096, do_stable_layer_norm=True,
-    feat_extract_norm="layer", conv_bias=True, num_labels=35, mask_time_prob=0.075, layerdrop=0.05,
+    feat_extract_norm="layer", conv_bias=True, num_labels=35, mask_time_prob=0.075, layerdrop=0.0,
     use_weighted_layer_sum=True, classifier_proj_size=256,
 )
 model = WavLMForSequenceClassification(config)
