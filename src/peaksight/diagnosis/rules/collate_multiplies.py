@@ -112,16 +112,22 @@ def _factor(fact: BatchFact) -> int:
     """How many rows a sample has in a batch; 1 where its tensors do not say so with one voice.
 
     All tensors have the same rows, or one for each sample as a label. Others are packed: the edges of graphs, the
-    offsets of sequences. The largest has features beside the rows, and the batch is not its second dimension.
+    offsets of sequences, the patches of pictures beside the token ids of each sample. The largest has features beside
+    the rows, and the batch is not its second dimension.
     """
     shapes = [shape for shape in _shapes(fact) if shape.sizes]
     size = fact.batch_size
     if size < 2 or not shapes or len(shapes[0].sizes) < 2 or shapes[0].sizes[1] == size:
         return 1
     rows = shapes[0].sizes[0]
-    if rows % size or any(shape.sizes[0] not in (rows, size) for shape in shapes):
+    if rows % size or any(shape.sizes[0] not in (rows, size) or _is_ids(shape, size) for shape in shapes):
         return 1
     return max(rows // size, 1)
+
+
+def _is_ids(shape: Shape, size: int) -> bool:
+    """A sequence of integers for each of `size` samples, which is no label."""
+    return shape.dtype == "int64" and len(shape.sizes) > 1 and shape.sizes[0] == size
 
 
 def _shapes(fact: BatchFact) -> list[Shape]:

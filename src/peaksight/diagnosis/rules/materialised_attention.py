@@ -48,8 +48,9 @@ _FUSED = "fused-attention"
 _FUNCTION = "scaled_dot_product_attention"
 _WHAT_TO_CALL = "torch.nn.functional.scaled_dot_product_attention (transformers: attn_implementation='sdpa')."
 _WHAT_THEY_TAKE = (
-    "What a fused kernel takes: float16 in place of bfloat16 below compute capability 8.0, a mask without a gradient, "
-    "a smaller head; and no kernel that is switched off."
+    "What a fused kernel takes: float16 in place of bfloat16 below compute capability 8.0, a mask without a gradient "
+    "whose last dimension is contiguous, as many heads of keys as of queries (or enable_gqa), a smaller head; and no "
+    "kernel that is switched off."
 )
 
 

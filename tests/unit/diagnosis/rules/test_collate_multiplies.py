@@ -35,6 +35,7 @@ def test_a_label_for_each_sample_is_no_contradiction():
         "int64[128, 16]; int64[16]",  # lengths first
         "float32[16000, 32]; int64[2, 64000]; int64[16000]; int64[17]",  # graphs in a row
         "float32[32, 3, 32, 32]; int64[32]; int64[33]",  # offsets of sequences
+        "float32[5472, 1176]; int64[16, 714]; int64[16, 3]",  # patches in a row, beside the tokens of each sample
         "",
     ],
 )
