@@ -75,6 +75,23 @@ def test_stand_ins(virtual_gpu, read, stand_in):
     assert "test_values.py:" in noted.what
 
 
+def test_a_branch_that_selects_by_its_mask_is_taken(virtual_gpu):
+    """What selects counts an unknown mask as true; what only guards has the stand-in."""
+    x, taken = unknown(4, 8), []
+    inside = (x > 0) & (x < 1)
+    if torch.any(inside):
+        taken.append(x[inside].shape)
+    if inside.any() and len(x):
+        x[inside] = 0.0
+        taken.append("written")
+    if torch.any(x > 5):
+        taken.append("guarded")
+
+    assert [(32,), "written"] == taken
+    (noted,) = [each for each in virtual_gpu.approximations.records() if each.slug == "values"]
+    assert "3 times" in noted.what
+
+
 def test_formatted_values(virtual_gpu):
     """A tensor of one value is formatted as that value, known or not; others only without a format."""
     known, unknown = torch.tensor(2.5).cuda(), torch.nn.Linear(1, 1).cuda().weight.sum()

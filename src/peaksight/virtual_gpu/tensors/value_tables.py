@@ -42,5 +42,7 @@ FILLED: dict[Any, Callable[[tuple[Any, ...]], Any]] = {
 }
 # Libraries ask whether all is well before they go on: in a run that works it is.
 ALL = {aten.all.default, aten.all.dim, aten._is_all_true.default}
+# Of a mask, before a branch selects by it.
+ANY = {aten.any.default, aten.any.dim}
 # The gradients of a run that works are finite, so `found_inf` keeps the zero it was made with.
 KEEPS_FOUND_INF = aten._amp_foreach_non_finite_check_and_unscale_.default

@@ -19,8 +19,10 @@ from peaksight.virtual_gpu.tensors.drawing import DECIDING, Draws, draws
 from peaksight.virtual_gpu.tensors.known import Family, attach, family_of, forget, is_by_chance, known_value
 from peaksight.virtual_gpu.tensors.mapped import untouched
 from peaksight.virtual_gpu.tensors.repeats import keeps_repeats, num_kept, once
+from peaksight.virtual_gpu.tensors.selecting_branches import asked_to_select
 from peaksight.virtual_gpu.tensors.value_tables import (
     ALL,
+    ANY,
     BY_SHAPE_ALONE,
     FILLED,
     KEEPS_FOUND_INF,
@@ -82,7 +84,7 @@ def follow(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -
         assume(out, 0)
     elif func is not KEEPS_FOUND_INF and all(isinstance(o, FakeTensor) and _is_small(o, func, args) for o in outputs):
         _follow_small(func, args, kwargs, outputs)
-        if func in ALL and known_value(out) is None:
+        if _is_taken_to_be_true(func) and known_value(out) is None:
             expect(out, True)
     elif isinstance(out, FakeTensor) and keeps_repeats(func):
         _follow_repeats(func, args, kwargs, out)
@@ -121,6 +123,10 @@ def _follow_repeats(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], ou
         family.repeats = True
         family.by_chance |= any(map(is_by_chance, inputs))
         attach(out, values[0].expand(out.shape), family)
+
+
+def _is_taken_to_be_true(func: Any) -> bool:
+    return func in ALL or (func in ANY and asked_to_select())
 
 
 def _compute(
