@@ -314,6 +314,19 @@ def test_what_two_terms_share_makes_them_one():
     assert backward_of(of_one_output) == backward_of(of_two_outputs) == []
 
 
+def test_terms_that_are_computed_side_by_side():
+    """Near miss: the log-determinant of each layer of a flow has its own weight, and the layers go on meanwhile."""
+
+    def of_a_flow(layers):
+        x, terms = batch(), []
+        for _ in range(3):
+            x = layers(x)
+            terms.append(torch.linalg.slogdet(torch.randn(8, 8, device="cuda", requires_grad=True)).logabsdet)
+        return [*terms, x.square().mean()]
+
+    assert backward_of(of_a_flow) == []
+
+
 def test_passes():
     """Calls of models with their modes, and what backward passes were asked for."""
     with h100() as gpu:

@@ -59,16 +59,18 @@ def unread_blocks(evidence: Evidence, calls: Sequence[AttentionCall], found: Seq
 
 
 def in_words(found: Sequence[Stream]) -> Iterator[str]:
-    """A sentence for each stream: nobody reads its weights, some of them, or all."""
-    for stream in found[:NUM_STREAMS]:
-        first = stream.calls[0].probabilities
-        what = f"the weights ({first.tensor}) of the calls from {stream.at}"
-        if not stream.read_share:
-            yield f"nobody reads {what}: a fused kernel could make none"
-            continue
-        reader = next(fact.reader for fact in stream.facts if fact.read_share)
-        part = "all" if stream.read_share > 0.99 else f"{100 * stream.read_share:.0f} %"
-        yield f"{part} of {what} are read, at {reader or 'a line of a library'}"
+    """A sentence for each stream: nobody reads its weights, some of them, or all; those of two models may be one."""
+    yield from dict.fromkeys(map(_sentence, found[:NUM_STREAMS]))
+
+
+def _sentence(stream: Stream) -> str:
+    first = stream.calls[0].probabilities
+    what = f"the weights ({first.tensor}) of the calls from {stream.at}"
+    if not stream.read_share:
+        return f"nobody reads {what}: a fused kernel could make none"
+    reader = next(fact.reader for fact in stream.facts if fact.read_share)
+    part = "all" if stream.read_share > 0.99 else f"{100 * stream.read_share:.0f} %"
+    return f"{part} of {what} are read, at {reader or 'a line of a library'}"
 
 
 def fix_text(found: Sequence[Stream], saved: int) -> str:

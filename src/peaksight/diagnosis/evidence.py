@@ -75,6 +75,15 @@ class Evidence:
         following = {fact.number: bisect_right(others, fact.tick) for fact in self.capture.backwards}
         return {number: others[place] - 1 if place < len(others) else last for number, place in following.items()}
 
+    def step_ends_outlived(self, allocation: Allocation) -> int:
+        """At the ends of how many steps `allocation` is alive: an output at one, what later steps use at more."""
+        last = len(self._step_ends) if allocation.died is None else bisect_left(self._step_ends, allocation.died)
+        return last - bisect_left(self._step_ends, allocation.born)
+
+    @cached_property
+    def _step_ends(self) -> list[int]:
+        return sorted(peaks.last_tick for peaks in self.capture.steps if peaks.complete)
+
     def alive(self, tick: int) -> tuple[Allocation, ...]:
         """What is alive after `tick`."""
         return tuple(alive_at(self.capture, tick))

@@ -34,13 +34,14 @@ def without_names(evidence: Evidence, allocations: Iterable[Allocation]) -> dict
 def idle_in_backward(evidence: Evidence) -> dict[Allocation, int]:
     """Results that have a name although no backward pass needs them, with the tick at which the next one begins.
 
-    Those of caches are left out.
+    Those of caches are left out, and what outlives the step after its own: statistics that an optimizer goes on with.
     """
     began = evidence.backward_began
     is_cache = re.compile(CACHE_NAMES).search
     named = {hold.born for hold in evidence.capture.holds if not hold.by_graph and not is_cache(hold.name)}
     results = (a for a in evidence.capture.allocations if a.born in named and _is_idle_result(a))
-    return {a: began[place] for a in results if (place := bisect_right(began, a.born)) < len(began)}
+    outputs = (a for a in results if evidence.step_ends_outlived(a) < 2)
+    return {a: began[place] for a in outputs if (place := bisect_right(began, a.born)) < len(began)}
 
 
 def _is_idle_result(allocation: Allocation) -> bool:

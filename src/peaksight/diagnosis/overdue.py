@@ -22,8 +22,8 @@ class Overdue:
     What a backward pass used is due at the end of its step. What a module made in its forward is due at the next call
     of the same model already, as in the next part of a batch, unless the pass that used it records a graph of its own,
     as in the inner loop of meta-learning: another pass is to go through it. All of a graph that a pass kept is due
-    there, too. What no backward pass of the run ever used is due at the next call of it after its own. A record of a
-    real run tells of steps only.
+    there, too. What no backward pass of the run ever used is due at the next call of it after its own, but for what no
+    graph saved and later steps go on with, as statistics. A record of a real run tells of steps only.
     """
 
     def __init__(self, evidence: Evidence) -> None:
@@ -89,7 +89,9 @@ class Overdue:
         """The tick at which `allocation` should have died; None where nothing tells."""
         if allocation.phase not in _OF_GRAPHS or allocation.role is not Role.UNMARKED:
             return None
-        if not allocation.grad_enabled and not allocation.saved_by:
+        if not allocation.saved_by and not allocation.grad_enabled:
+            return None
+        if self._is_gone_on_with(allocation):
             return None
         is_seen = self._evidence.capture.observed and bool(self._calls) and allocation.phase in _OF_A_FORWARD
         if is_seen and not allocation.backward:
@@ -100,6 +102,11 @@ class Overdue:
             return self._next_call(allocation, self._retaining[allocation.backward])
         ends = [self._step_ends.get(allocation.step), self._next_part(allocation)]
         return min((end for end in ends if end is not None), default=None)
+
+    def _is_gone_on_with(self, allocation: Allocation) -> bool:
+        """Whether it is of no graph, and alive for steps: statistics that an optimizer keeps."""
+        is_of_graph = allocation.saved_by or allocation.backward
+        return not is_of_graph and self._evidence.step_ends_outlived(allocation) > 1
 
     def _next_part(self, allocation: Allocation) -> int | None:
         """Right before the model of `allocation` is called again after the pass that used it, and no other needs."""

@@ -40,7 +40,7 @@ from peaksight.diagnosis.attention import attention_calls, blocks_of
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
 from peaksight.diagnosis.input_dependent import depending_on_input, depends_on_input, saved_in_own_step
 from peaksight.diagnosis.module_blocks import blocks_of_modules
-from peaksight.diagnosis.rule import Answer, Need, Refuted, Rule
+from peaksight.diagnosis.rule import Answer, Need, Refuted, Rule, is_notable
 from peaksight.records import Allocation, Basis, Effect, Finding, Fix, Phase
 from peaksight.units import format_bytes
 
@@ -146,13 +146,14 @@ def _by_block(held: Iterable[Allocation]) -> tuple[str, ...]:
 
 def _fixes(evidence: Evidence, saved: list[Allocation], held: list[Allocation]) -> tuple[Fix, ...]:
     blocks = blocks_of_modules(held)
-    if not blocks:
+    saved_bytes = evidence.saved_without(_recomputed(saved)) if blocks else 0
+    if not is_notable(evidence, saved_bytes):
         return (_SMALLER,)
     checkpointing = Fix(
         kind="activation-checkpointing",
         text=f"Checkpoint each of the {len(blocks)} blocks such as {min(blocks)}.",
         effect=Effect.BITWISE,
-        saves_bytes=evidence.saved_without(_recomputed(saved)),
+        saves_bytes=saved_bytes,
     )
     return checkpointing, _SMALLER
 

@@ -111,7 +111,9 @@ def logits_of(evidence: Evidence) -> Iterator[Allocation]:
 
     What an optimizer makes has these sizes by chance.
     """
-    sizes = {_rows_and_classes(a) for a in evidence.capture.allocations if a.op in LOSSES}
+    of_pictures = _shapes_of_pictures(evidence)
+    losses = (a for a in evidence.capture.allocations if a.op in LOSSES and shape_of(a).sizes not in of_pictures)
+    sizes = {_rows_and_classes(a) for a in losses}
     rows_of: dict[int, int] = {}
     for rows, classes in sizes:
         if classes >= MIN_CLASSES:
@@ -122,6 +124,18 @@ def logits_of(evidence: Evidence) -> Iterator[Allocation]:
             continue
         if classes in rows_of and 2 * rows >= rows_of[classes] and not _is_inside_block(allocation):
             yield allocation
+
+
+def _shapes_of_pictures(evidence: Evidence) -> set[tuple[int, ...]]:
+    """Those of log-softmaxes that `nll_loss2d` reads: of pictures or sounds, with classes in the second dimension."""
+    found: set[tuple[int, ...]] = set()
+    log_probs: tuple[int, ...] = ()
+    for allocation in evidence.capture.allocations:
+        if allocation.op == "aten::_log_softmax":
+            log_probs = shape_of(allocation).sizes
+        elif allocation.op == "aten::nll_loss2d_forward":
+            found.add(log_probs)
+    return found
 
 
 def _is_inside_block(allocation: Allocation) -> bool:

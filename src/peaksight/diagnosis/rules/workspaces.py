@@ -51,7 +51,7 @@ def examine(evidence: Evidence) -> Answer:
     """The operator whose workspaces, and results where they are larger than what goes in, make the peak highest."""
     by_op: dict[str, list[Allocation]] = defaultdict(list)
     for allocation in evidence.capture.allocations:
-        if allocation.died is not None and _is_of_call(allocation):
+        if allocation.died is not None and _is_of_call(evidence, allocation):
             by_op[allocation.op].append(allocation)
     falls = {op: evidence.saved_without(blocks) for op, blocks in by_op.items()}
     largest = max(falls, key=lambda op: (falls[op], op), default="")
@@ -91,10 +91,10 @@ def _largest_elsewhere(by_op: Mapping[str, list[Allocation]]) -> str:
     return f"; the largest, {size} of {largest.op}, lasts for one call at {largest.source}"
 
 
-def _is_of_call(allocation: Allocation) -> bool:
-    """Whether it is a kernel's own memory, or what one of `WRITE_MORE` gives."""
-    is_result = allocation.role is Role.UNMARKED and not allocation.backward
-    return allocation.role is Role.WORKSPACE or (is_result and allocation.op.startswith(WRITE_MORE))
+def _is_of_call(evidence: Evidence, allocation: Allocation) -> bool:
+    """Whether it is a kernel's own memory, or what one of `WRITE_MORE` gives and no later step needs."""
+    is_result = allocation.role is Role.UNMARKED and not allocation.backward and allocation.op.startswith(WRITE_MORE)
+    return allocation.role is Role.WORKSPACE or (is_result and not evidence.step_ends_outlived(allocation))
 
 
 def _what(held: list[Allocation]) -> str:

@@ -28,6 +28,15 @@ def test_a_model_without_numbered_modules_gets_no_estimate():
     assert [fix.kind for fix in finding.fixes] == ["smaller-batch"]
 
 
+def test_blocks_that_save_hardly_anything_get_no_estimate():
+    """Near miss: two norms of 1 KiB beside 9 MiB of other layers."""
+    norms = (allocation_of(1024, born=2 + place, module=f"Net.norms.{place}") for place in range(2))
+    capture = capture_of(allocation_of(9 * MIB, born=1, module="Net.encoder"), *norms, steps=STEPS)
+    (finding,) = RULE.look(Evidence(capture))
+
+    assert [fix.kind for fix in finding.fixes] == ["smaller-batch"]
+
+
 def test_a_batch_of_an_evaluation():
     """GIVEN the peak is in a forward without autograd, THEN what this one computes with is told."""
     passing = {"phase": Phase.EVALUATION, "grad_enabled": False, "step": 2}

@@ -85,6 +85,23 @@ def test_a_graph_that_another_model_goes_on_from_is_needed():
     assert chunks(retains_graph=True, model="Critic").outcome is Outcome.REFUTED
 
 
+def test_statistics_are_no_graph():
+    """Near miss: what no graph saved and an optimizer goes on with for all of the run."""
+    steps = [step_of(step, 10 * step, 10 * step + 9, (10 * step + 1,)) for step in (1, 2, 3)]
+    factors, later = allocation_of(8 * MIB, born=10, step=1), allocation_of(8 * MIB, born=33, step=3)
+    capture = capture_of(
+        factors,
+        later,
+        steps=steps,
+        observed=True,
+        holds=[hold_of(10, "optimizer.factors[0]", tick=31, step=3)],
+        passes=[call_of(10 * step, 10 * step, step=step) for step in (1, 2, 3)],
+        backwards=[backward_of(step, 10 * step + 1, step=step) for step in (1, 2, 3)],
+    )
+
+    assert RULE.look(Evidence(capture)).outcome is Outcome.REFUTED
+
+
 def test_a_cycle():
     """Several steps, and no name at a look."""
     blocks = [allocation_of(8 * MIB, born=10 * step, step=step, backward=step) for step in (1, 2, 3)]

@@ -116,3 +116,16 @@ def test_without_a_look_nothing_is_decided():
     capture = capture_of(allocation_of(MIB, born=1, died=3), steps=(step_of(1, 1, 3, (2,)),))
 
     assert answer(capture, "outputs-kept").outcome is Outcome.NOT_DECIDABLE
+
+
+@pytest.mark.parametrize(("died", "outcome"), [(15, "outputs-kept"), (None, Outcome.REFUTED)])
+def test_statistics_that_later_steps_go_on_with(died, outcome):
+    """What has a name and no backward pass needs: replaced in the next step, or averaged for the whole run."""
+    named = allocation_of(4 * MIB, born=1, died=died, step=1)
+    later = allocation_of(8 * MIB, born=5, died=12, step=1)
+    steps = tuple(step_of(step, first, first + 9, (first + 2,)) for step, first in ((1, 1), (2, 11), (3, 21)))
+    found = answer(
+        capture_of(named, later, steps=steps, observed=True, holds=(hold(1, "optimizer.factors[0]"),)), "outputs-kept"
+    )
+
+    assert outcome == (found.rule if died else found.outcome)

@@ -17,6 +17,17 @@ def test_logits_and_their_copies_go():
     assert "32 positions x 32768 classes" in finding.title
 
 
+def test_classes_of_pictures_are_in_the_second_dimension():
+    """Near miss: pictures 2048 wide have a label of 19 for each pixel, and sounds one of 256 for each sample."""
+    logits = allocation_of(8 * MIB, born=1, tensor="float32[1, 19, 1024, 2048]", op="aten::_log_softmax")
+    labels, loss = (
+        allocation_of(MIB, born=2 + place, op=f"aten::{op}") for place, op in enumerate(("clone", "nll_loss2d_forward"))
+    )
+    capture = capture_of(logits, labels, loss, steps=[step_of(1, 1, 9)])
+
+    assert logits_unsupervised.RULE.look(Evidence(capture)).outcome is Outcome.REFUTED
+
+
 def test_positions_without_a_label_are_counted():
     """GIVEN 24 of 32 labels are -100, THEN logits of the other 8 are a quarter."""
     run = replace(_with_classes(32768), labels=(LabelFact(born=1, count=32, num_ignored=24),))

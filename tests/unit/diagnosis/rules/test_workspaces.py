@@ -41,6 +41,15 @@ def test_a_decomposition_gives_more_than_goes_in():
     assert finding.fixes[0].kind == "reduced-decomposition"
 
 
+def test_vectors_that_later_steps_use_are_no_cost_of_the_call():
+    """Near miss: an optimizer goes on with the eigenvectors of a step before."""
+    vectors = {"op": "aten::_linalg_eigh", "source": "train.py:9", "phase": Phase.OPTIMIZER}
+    blocks = (allocation_of(4 * MIB, born=1), allocation_of(64 * MIB, born=2, died=14, **vectors))
+    capture = capture_of(*blocks, steps=[step_of(1, 1, 10), step_of(2, 11, 20)])
+
+    assert workspaces.RULE.look(Evidence(capture)).outcome is Outcome.REFUTED
+
+
 def test_float32_state_of_a_bfloat16_parameter_could_be_half():
     """A moment and a master copy of 4 MiB each."""
     (finding,) = optimizer_state_precision.RULE.look(Evidence(_with_parameter("bfloat16", 2 * MIB)))
