@@ -47,9 +47,8 @@ class CachingAllocator(ReportedStatistics):
                 two equal blocks, so the order of addresses matters. The default gives what the driver would.
         """
         super().__init__(DeviceStatistics())
-        everything = self._statistics.all
-        self._small = BlockPool("small", (everything, self._statistics.small_pool))
-        self._large = BlockPool("large", (everything, self._statistics.large_pool))
+        self._small = BlockPool("small", (self.everything, self._statistics.small_pool))
+        self._large = BlockPool("large", (self.everything, self._statistics.large_pool))
         self._device = DeviceMemory(
             limit_bytes=limit_bytes,
             total_bytes=total_bytes,

@@ -10,8 +10,9 @@ class ReportedStatistics:
     """
 
     def __init__(self, statistics: DeviceStatistics) -> None:
-        """Report `statistics`, which may go on changing."""
+        """Report `statistics`, which may go on changing; `everything` counts both pools."""
         self._statistics = statistics
+        self.everything = statistics.all
 
     def reset_peak_stats(self) -> None:
         """As `torch.cuda.reset_peak_memory_stats()`."""
@@ -33,12 +34,12 @@ class ReportedStatistics:
     @property
     def allocated_bytes(self) -> int:
         """Bytes of the blocks that tensors hold."""
-        return self._statistics.all.allocated_bytes.current
+        return self.everything.allocated_bytes.current
 
     @property
     def active_bytes(self) -> int:
         """Bytes of the blocks that tensors hold or another stream may still use."""
-        return self._statistics.all.active_bytes.current
+        return self.everything.active_bytes.current
 
     @property
     def awaiting_free_bytes(self) -> int:
@@ -48,29 +49,29 @@ class ReportedStatistics:
     @property
     def requested_bytes(self) -> int:
         """Bytes asked for in the active blocks, before rounding."""
-        return self._statistics.all.requested_bytes.current
+        return self.everything.requested_bytes.current
 
     @property
     def reserved_bytes(self) -> int:
         """Bytes of the segments."""
-        return self._statistics.all.reserved_bytes.current
+        return self.everything.reserved_bytes.current
 
     @property
     def peak_allocated_bytes(self) -> int:
         """The most `allocated_bytes` since the start or the last reset."""
-        return self._statistics.all.allocated_bytes.peak
+        return self.everything.allocated_bytes.peak
 
     @property
     def peak_active_bytes(self) -> int:
         """The most `active_bytes` since the start or the last reset."""
-        return self._statistics.all.active_bytes.peak
+        return self.everything.active_bytes.peak
 
     @property
     def peak_requested_bytes(self) -> int:
         """The most `requested_bytes` since the start or the last reset."""
-        return self._statistics.all.requested_bytes.peak
+        return self.everything.requested_bytes.peak
 
     @property
     def peak_reserved_bytes(self) -> int:
         """The most `reserved_bytes` since the start or the last reset."""
-        return self._statistics.all.reserved_bytes.peak
+        return self.everything.reserved_bytes.peak

@@ -17,8 +17,7 @@ from peaksight.units import format_bytes
 from peaksight.virtual_gpu import installation
 from peaksight.virtual_gpu.approximations import Approximations
 from peaksight.virtual_gpu.device_rules import DeviceRules
-from peaksight.virtual_gpu.evidence.labels_seen import LOSSES
-from peaksight.virtual_gpu.evidence.witness import SLICES, Witness
+from peaksight.virtual_gpu.evidence.witness import Witness
 from peaksight.virtual_gpu.garbage import collect_as_usual
 from peaksight.virtual_gpu.kernels.hidden_memory import HiddenMemory
 from peaksight.virtual_gpu.kernels.temporaries import KernelCall
@@ -27,13 +26,14 @@ from peaksight.virtual_gpu.memory.births import Circumstances, in_words
 from peaksight.virtual_gpu.memory.devices import Devices, allocator_of
 from peaksight.virtual_gpu.memory.ledger import Ledger
 from peaksight.virtual_gpu.memory.left_behind import left_behind_bytes
-from peaksight.virtual_gpu.memory.roles import COPIES, Roles, is_of_host
+from peaksight.virtual_gpu.memory.roles import Roles, is_of_host
+from peaksight.virtual_gpu.memory.traits import Traits, traits_of
 from peaksight.virtual_gpu.ranks.collectives import Collectives, note_functional
 from peaksight.virtual_gpu.ranks.told import Told
 from peaksight.virtual_gpu.ranks.world import World
 from peaksight.virtual_gpu.script.other_processes import refuse_card, refuse_used_card
 from peaksight.virtual_gpu.source_lines import Lines, SourceLines
-from peaksight.virtual_gpu.tensors.results import card_of, device_tensors, may_allocate, may_resize
+from peaksight.virtual_gpu.tensors.results import card_of, device_tensors
 from peaksight.virtual_gpu.timing.stopwatch import Stopwatch
 from peaksight.virtual_gpu.training.autograd_lines import AutogradLines
 from peaksight.virtual_gpu.training.stopping import StopRule
@@ -155,34 +155,38 @@ class VirtualGpu:
         if self._nodes.pending() and torch.is_grad_enabled():
             self._lines_of_call = self._current_lines()
             self._nodes.note(self.loop.module, self._lines_of_call)
-        note_functional(func, args)
-        if func in SLICES:
+        traits = traits_of(func)
+        if traits.is_collective:
+            note_functional(func, args)
+        if traits.is_slice:
             self.witness.sliced(self.lines.current().source, args)
         card = card_of(out)
+        if card is not None and traits.may_allocate and self._lines_of_call is None:
+            self._lines_of_call = self._current_lines()  # here fewer frames are to be walked up than at the birth
         self.stopwatch.ran(func, args, kwargs, out, card, known)
         if card is not None:
             call = KernelCall(func, args, kwargs, out, self.rules)
-            note_results = partial(self._note_results, func, args)
+            note_results = partial(self._note_results, traits, func, args)
             self._hidden.take(card, call, self.loop.phase is Phase.BACKWARD, note_results)
         else:
-            self._note_results(func, args, out)
+            self._note_results(traits, func, args, out)
         self.witness.ran(func, args, out)
 
-    def _note_results(self, func: Any, args: tuple[Any, ...], out: Any) -> None:
-        if may_allocate(func):
+    def _note_results(self, traits: Traits, func: Any, args: tuple[Any, ...], out: Any) -> None:
+        if traits.may_allocate:
             role, module = self._roles.of(func, args)
             for card, tensor in device_tensors(func, out, self.made_up):
                 storage = tensor.untyped_storage()
-                birth = self.devices.ledgers[card].storages.born(storage, func.name(), role, module, in_words(tensor))
-                if birth is not None and func in LOSSES and tensor is out[0]:
+                birth = self.devices.ledgers[card].storages.born(storage, traits.name, role, module, in_words(tensor))
+                if birth is not None and traits.is_loss and tensor is out[0]:
                     self.witness.labels_read(card, birth, args)
-                if birth is not None and func in COPIES:
+                if birth is not None and traits.is_copy:
                     birth.copy_of = self._roles.copied_by(args)
                     if role is Role.INPUT and is_of_host(func, args):
                         self.witness.arrived(card, birth, args[0])
-        elif may_resize(func):
+        elif traits.may_resize:
             for card, tensor in device_tensors(func, out, self.made_up):
-                self.devices.ledgers[card].storages.resized(tensor.untyped_storage(), func.name())
+                self.devices.ledgers[card].storages.resized(tensor.untyped_storage(), traits.name)
 
     def leaves(self, tensor: torch.Tensor) -> None:
         """The host has waited for what `tensor` holds."""

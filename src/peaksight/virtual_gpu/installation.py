@@ -35,8 +35,9 @@ from peaksight.virtual_gpu.script.other_processes import call_in_forked
 from peaksight.virtual_gpu.tensors import copies, subclasses
 from peaksight.virtual_gpu.tensors.device_requests import DeviceRequests
 from peaksight.virtual_gpu.tensors.mode import VirtualGpuMode
+from peaksight.virtual_gpu.tensors.operators import Operators
 from peaksight.virtual_gpu.timing import waiting
-from peaksight.virtual_gpu.torch_private import FakeTensorMode
+from peaksight.virtual_gpu.torch_private import FakeTensorMode, dispatch_rule, find_torch_dispatch_rule
 from peaksight.virtual_gpu.training import (
     backward,
     data_loading,
@@ -72,6 +73,7 @@ def install(patches: Patches, gpu: "VirtualGpu") -> None:
     _install_files(patches, gpu)
     _install_compiler(patches, gpu, requests)
     copies.install(patches)
+    patches.set(find_torch_dispatch_rule, "__code__", dispatch_rule.__code__)
     subclasses.install(patches)
     threads.install(patches, mode, requests)
     call_in_forked(patches, gpu.become_fork)
@@ -87,7 +89,8 @@ def _rules(gpu: "VirtualGpu", composite_rules: OpRules) -> OpRules:
 
 def _mode(gpu: "VirtualGpu", rules: OpRules) -> VirtualGpuMode:
     recurrence = CudnnRecurrence(gpu.rules, gpu.devices, gpu.approximations.note)
-    return VirtualGpuMode(gpu, rules, shape_rules() | fake_kernels() | recurrence.fake_kernels(), sparse_rules())
+    shapes = shape_rules() | fake_kernels() | recurrence.fake_kernels()
+    return VirtualGpuMode(gpu, Operators(rules, shapes, sparse_rules(), sparse.fake_kernels()))
 
 
 def _install_answers(patches: Patches, gpu: "VirtualGpu") -> None:

@@ -5,6 +5,7 @@ import inspect
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from operator import attrgetter
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -20,6 +21,7 @@ import torch.utils._device as device_module
 import torch.utils._foreach_utils as foreach_utils
 import torch.utils.checkpoint as checkpointing
 from torch._C import DispatchKey, DispatchKeySet
+from torch._library.simple_registry import find_torch_dispatch_rule, singleton
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.overrides import (
     TorchFunctionMode,
@@ -49,7 +51,10 @@ __all__ = [
     "checkpointing",
     "current_autograd_node",
     "default_device",
+    "dispatch_rule",
+    "fake_device_of",
     "fake_tensor",
+    "find_torch_dispatch_rule",
     "finished_work",
     "foreach_utils",
     "function_mode_stack",
@@ -57,6 +62,7 @@ __all__ = [
     "function_modes_off",
     "guards",
     "is_last_reference",
+    "layout_of",
     "made_number",
     "modes_in_thread",
     "modes_off",
@@ -90,6 +96,10 @@ if hasattr(checkpointing, f"{CHECKPOINT_GENERATOR}_impl"):
 BypassDispatchCache = fake_tensor._BypassDispatchCache
 CachedResult = fake_tensor._DispatchCacheValidEntry
 DeviceMismatch = fake_tensor.FakeTensorDeviceMismatchError
+# `FakeTensor.fake_device` and `torch.Tensor.layout` without a call in Python for each: every operator asks for both of
+# each tensor. torch 2.14 answers for the layout of what is `is_mkldnn` in Python, which no tensor of a card is.
+fake_device_of = attrgetter("_fake_device")
+layout_of = vars(torch._C.TensorBase)["layout"].__get__
 current_autograd_node = torch._C._current_autograd_node
 function_mode_stack = _get_current_function_mode_stack
 next_sequence_nr = torch._C._autograd._get_sequence_nr
@@ -111,6 +121,16 @@ def renumber(node: Any, number: int) -> None:
     node.metadata.setdefault(_MADE_AS, node._sequence_nr())
     _renumbered.add(number)
     node._set_sequence_nr(number)
+
+
+def dispatch_rule(op: Any, torch_dispatch_class: type) -> Any:
+    """What `find_torch_dispatch_rule` returns, in one call instead of three.
+
+    C++ asks it at every dispatch, also of a question for a device, and keeps the function: only its code can be
+    exchanged, for this one's, which then has the globals of torch and in them the same `singleton`.
+    """
+    entry = singleton._data.get(op.__qualname__)
+    return None if entry is None else entry.torch_dispatch_rules._data.get(torch_dispatch_class)
 
 
 def selective_modes() -> tuple[Any, Any]:

@@ -7,10 +7,12 @@ import sys
 
 import torch
 import torch._library.custom_ops as custom_ops
+import torch._library.simple_registry as simple_registry
 import torch.utils.data.dataloader as dataloader_module
 
 from peaksight.errors import UnsupportedError
 from peaksight.virtual_gpu.torch_private import (
+    FakeTensor,
     FakeTensorMode,
     checkpointing,
     fake_tensor,
@@ -26,6 +28,7 @@ PROBES: tuple[tuple[object, str], ...] = (
     (fake_tensor, "init_gpu_context"),
     (FakeTensorMode, "avoid_device_init"),
     (FakeTensorMode, "_cache_key"),
+    (FakeTensor, "_normalize_fake_device"),
     (fake_tensor, "_BypassDispatchCache"),
     (fake_tensor, "_DispatchCacheValidEntry"),
     (fake_tensor, "FakeTensorDeviceMismatchError"),
@@ -53,6 +56,9 @@ PROBES: tuple[tuple[object, str], ...] = (
     (torch._C, "_set_sdp_priority_order"),
     (torch._C, "_conv_determine_backend_memory_format"),
     (custom_ops, "OPDEFS"),
+    (simple_registry, "find_torch_dispatch_rule"),
+    (simple_registry, "singleton"),
+    (simple_registry.GenericTorchDispatchRuleHolder(""), "_data"),
     (torch._C, "_dispatch_get_registrations_for_dispatch_key"),
     (torch._C, "_dispatch_has_kernel_for_dispatch_key"),
     (guards, "active_fake_mode"),

@@ -11,7 +11,6 @@ from peaksight.virtual_gpu.kernels import (
     grouped_products,
     images,
     recurrent_cells,
-    sparse,
     sync_batch_norm,
 )
 from peaksight.virtual_gpu.kernels.composites import fused_rms_norm
@@ -31,7 +30,6 @@ def fake_kernels() -> dict[str, Callable[..., Any]]:
     """A rule `(mode, run, args, kwargs)` by operator name."""
     return {
         **recurrent_cells.fake_kernels(),
-        **sparse.fake_kernels(),
         **batch_norm.FAKE_KERNELS,
         **sync_batch_norm.FAKE_KERNELS,
         **decompositions.FAKE_KERNELS,

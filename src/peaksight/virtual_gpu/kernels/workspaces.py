@@ -45,7 +45,7 @@ from peaksight.virtual_gpu.kernels import (
     spectral,
     sync_batch_norm,
 )
-from peaksight.virtual_gpu.kernels.cublas import CublasWorkspaces
+from peaksight.virtual_gpu.kernels.cublas import GEMMS, CublasWorkspaces
 from peaksight.virtual_gpu.kernels.known_operators import is_known
 from peaksight.virtual_gpu.kernels.temporaries import (
     RESULTS,
@@ -140,7 +140,10 @@ class Workspaces:
         temporaries = None if pricing.rule is None else pricing.rule(call)
         if not temporaries or not num_places(temporaries):
             note_results(call.out)
-        self._run(temporaries or (), call, in_backward, note_results)
+        if temporaries:
+            self._run(temporaries, call, in_backward, note_results)
+        elif pricing.is_gemm:
+            self.cublas.before_returning(call.func, call.args, in_backward)
         is_unpriced = temporaries is None and not pricing.takes_nothing
         if is_unpriced or (pricing.is_partial is not None and pricing.is_partial(call)):
             self._note_unpriced(call)
@@ -191,18 +194,22 @@ def most_unknown_bytes(call: KernelCall) -> int:
 
 
 class _Pricing(NamedTuple):
-    """How an operator is priced: by a rule, which may give only the larger part of some calls, or as taking nothing."""
+    """How an operator is priced: by a rule, which may give only the larger part of some calls, or as taking nothing.
+
+    The workspace of cuBLAS, which products of matrices need beside that, is taken once.
+    """
 
     rule: Rule | None
     is_partial: Callable[[KernelCall], bool] | None
     takes_nothing: bool
+    is_gemm: bool
 
 
 @cache
 def _pricing_of(func: Any) -> _Pricing:
     rule = TEMPORARIES.get(func) or TEMPORARIES.get(func.name())
     takes_nothing = rule is None and func not in UNPRICED and is_known(func)
-    return _Pricing(rule, PARTLY_PRICED.get(func), takes_nothing)
+    return _Pricing(rule, PARTLY_PRICED.get(func), takes_nothing, func in GEMMS)
 
 
 def _one_by_one(out: Any, num_parts: int) -> list[Any]:

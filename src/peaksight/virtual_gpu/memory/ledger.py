@@ -97,7 +97,8 @@ class Ledger:
         )  # fmt: skip
         self.births.append(birth)
         self._step.note(self.allocator, self._tick, self.peaks)
-        self._process_events()  # of those that the allocator has waited for
+        if self.recorded_streams.awaiting:  # those that the allocator has waited for, too
+            self._process_events()
         return birth
 
     def free(self, birth: Birth) -> None:
@@ -196,7 +197,8 @@ class Ledger:
         return self.allocator.malloc(num_bytes, self.stream)
 
     def _counted_malloc(self, num_bytes: int) -> Block:
-        self._process_events()
+        if self.recorded_streams.awaiting:
+            self._process_events()
         num_retries = self.allocator.num_alloc_retries
         block = self.allocator.malloc(num_bytes, self.stream)
         self._step.num_alloc_retries += self.allocator.num_alloc_retries - num_retries

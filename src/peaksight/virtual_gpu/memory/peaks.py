@@ -18,10 +18,11 @@ class Peaks:
 
     def note(self, allocator: CachingAllocator, tick: int) -> None:
         """Something was allocated at `tick`."""
-        if allocator.allocated_bytes > self.allocated_bytes:
-            self.allocated_bytes, self.tick = allocator.allocated_bytes, tick
-        self.requested_bytes = max(self.requested_bytes, allocator.requested_bytes)
-        self.active_bytes = max(self.active_bytes, allocator.active_bytes)
+        everything = allocator.everything
+        if everything.allocated_bytes.current > self.allocated_bytes:
+            self.allocated_bytes, self.tick = everything.allocated_bytes.current, tick
+        self.requested_bytes = max(self.requested_bytes, everything.requested_bytes.current)
+        self.active_bytes = max(self.active_bytes, everything.active_bytes.current)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,7 +38,8 @@ class StepSoFar:
     def note(self, allocator: CachingAllocator, tick: int, peaks: Peaks) -> None:
         """Something was allocated at `tick`; a peak of the step may be one of the run's `peaks`."""
         peaks.note(allocator, tick)
-        allocated, reserved = allocator.allocated_bytes, allocator.reserved_bytes
+        everything = allocator.everything
+        allocated, reserved = everything.allocated_bytes.current, everything.reserved_bytes.current
         self.allocated_bytes = max(self.allocated_bytes, allocated)
         if reserved > self.reserved_bytes:
             self.reserved_bytes = reserved

@@ -13,11 +13,14 @@ class RecordedStreams:
     """Which streams use which blocks of one card, and when they are done with those that died."""
 
     def __init__(self, allocator: CachingAllocator, device: int) -> None:
-        """For the blocks of `allocator`, that of card number `device`; `clocks` may be exchanged for those of a run."""
+        """For the blocks of `allocator`, that of card number `device`; `clocks` may be exchanged for those of a run.
+
+        `awaiting` are those that died, each with the second when its streams are done.
+        """
         self.clocks = Clocks()
         self._allocator, self._device = allocator, device
         self._used_by: dict[Birth, set[int]] = {}
-        self._awaiting: dict[Birth, float] = {}
+        self.awaiting: dict[Birth, float] = {}
 
     def record(self, birth: Birth, stream: int) -> bool:
         """`stream` uses the block of `birth`; False on the block's own stream, where order is enough."""
@@ -31,15 +34,15 @@ class RecordedStreams:
         streams = self._used_by.pop(birth, None)
         if streams is None:
             return False
-        self._awaiting[birth] = max(self.clocks.of((self._device, stream)) for stream in streams)
+        self.awaiting[birth] = max(self.clocks.of((self._device, stream)) for stream in streams)
         return True
 
     def completed(self) -> list[Birth]:
         """Those whose streams are done by now; all of them where the allocator itself has waited for them."""
-        if not self._awaiting:
+        if not self.awaiting:
             return []
         if not self._allocator.awaiting_free_bytes:
-            self.clocks.synchronize(max(self._awaiting.values()))
+            self.clocks.synchronize(max(self.awaiting.values()))
         return self._take(self.clocks.host)
 
     def never_completed(self) -> list[Birth]:
@@ -47,7 +50,7 @@ class RecordedStreams:
         return self._take(float("inf"))
 
     def _take(self, until: float) -> list[Birth]:
-        done = [birth for birth, seconds in self._awaiting.items() if seconds <= until]
+        done = [birth for birth, seconds in self.awaiting.items() if seconds <= until]
         for birth in done:
-            del self._awaiting[birth]
+            del self.awaiting[birth]
         return done

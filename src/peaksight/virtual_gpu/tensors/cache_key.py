@@ -9,7 +9,9 @@ from typing import Any
 
 import torch
 
-from peaksight.virtual_gpu.torch_private import BypassDispatchCache, FakeTensor
+from peaksight.virtual_gpu.torch_private import BypassDispatchCache, FakeTensor, fake_device_of, layout_of
+
+_STRIDED = torch.strided
 
 
 def cache_key(func: Any, args: Iterable[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
@@ -28,7 +30,18 @@ def _describe(values: Iterable[Any], parts: list[Any]) -> None:
     for value in values:
         kind = type(value)
         if kind is FakeTensor:
-            _describe_tensor(value, parts)
+            if value.constant is not None or value.dispatch_keys is not None or layout_of(value) is not _STRIDED:
+                raise BypassDispatchCache("constant, sparse or mkldnn tensor")
+            dtype = value.dtype
+            parts += (
+                dtype,
+                value.shape,
+                value.stride(),
+                fake_device_of(value),
+                value.requires_grad,
+                dtype.is_complex and value.is_conj(),
+                value.is_neg(),
+            )
         elif kind is list or kind is tuple:
             parts.append(len(value))
             _describe(value, parts)
@@ -37,18 +50,3 @@ def _describe(values: Iterable[Any], parts: list[Any]) -> None:
         else:
             parts.append(kind)  # 1 and 1.0 are equal, but give different dtypes
             parts.append(value)
-
-
-def _describe_tensor(tensor: FakeTensor, parts: list[Any]) -> None:
-    if tensor.constant is not None or tensor.layout != torch.strided:
-        raise BypassDispatchCache("constant or sparse tensor")
-    dtype = tensor.dtype
-    parts += (
-        dtype,
-        tensor.shape,
-        tensor.stride(),
-        tensor.fake_device,
-        tensor.requires_grad,
-        dtype.is_complex and tensor.is_conj(),
-        tensor.is_neg(),
-    )

@@ -4,6 +4,9 @@ torch's way from a cache entry to a tensor allows for symbolic shapes, logging a
 and takes most of the time of a small operator. Here it is one call for the shape and one for the class.
 """
 
+from collections.abc import Callable
+from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,13 +22,24 @@ if TYPE_CHECKING:
 UNKNOWN: Any = object()
 
 
+class Kind:
+    """Calls of one operator with arguments alike, told from others by its identity; `make` makes what they return."""
+
+    __slots__ = ("make",)
+
+    def __init__(self, make: Callable[[Any], Any]) -> None:
+        """`make` is called with the arguments of a call."""
+        self.make = make
+
+
 class CachedResults:
-    """The results that a mode has seen before; `known` is the entry that the last one was made from, or None."""
+    """The results that a mode has seen before; `known` is the kind of the last one, None where it was not known."""
 
     def __init__(self, mode: "VirtualGpuMode") -> None:
         """Results are tensors of `mode`."""
         self._mode = mode
-        self.known: Any = None
+        self.known: Kind | None = None
+        self._kinds: dict[Any, Kind] = {}
         self._attributes: dict[torch.device, dict[str, Any]] = {}
 
     def result(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -35,38 +49,48 @@ class CachedResults:
             key: Any = cache_key(func, args, kwargs)
         except BypassDispatchCache:
             return UNKNOWN
-        entry = FakeTensorMode.cache.get(key)
-        if type(entry) is not CachedResult:
-            return UNKNOWN
-        self.known = entry
-        if entry.is_output_tuple:
-            return tuple(self._output(info, args) for info in entry.output_infos)
-        return self._output(entry.output_infos[0], args)
+        kind = self._kinds.get(key)
+        if kind is None:
+            entry = FakeTensorMode.cache.get(key)
+            if type(entry) is not CachedResult:
+                return UNKNOWN
+            kind = self._kinds[key] = Kind(self._maker_of_all(entry))
+        self.known = kind
+        return kind.make(args)
 
-    def _output(self, info: Any, args: Any) -> Any:
+    def _maker_of_all(self, entry: Any) -> Callable[[Any], Any]:
+        makers = tuple(map(self._maker, entry.output_infos))
+        return (lambda args: tuple(make(args) for make in makers)) if entry.is_output_tuple else makers[0]
+
+    def _maker(self, info: Any) -> Callable[[Any], Any]:
         """As `_get_output_tensor_from_cache_entry`: an argument, no tensor, a new tensor or a view."""
         if info.inplace_idx is not None:
-            return args[info.inplace_idx]
-        about = info.metadata
-        if about is None:
-            return info.constant_value
-        size, stride = about.shape, about.stride
-        tensor = torch.empty_strided(size, stride, dtype=about.dtype, device=META)
-        if about.is_conj:
-            torch._C._set_conj(tensor, True)
-        if about.is_neg:
-            torch._C._set_neg(tensor, True)
-        if info.view_idx is not None:
-            tensor.set_(args[info.view_idx].untyped_storage(), about.storage_offset, size, stride)
-        return self._fake(tensor, about.device, about.requires_grad)
+            return itemgetter(info.inplace_idx)
+        if info.metadata is None:
+            constant = info.constant_value
+            return lambda args: constant
+        return partial(_made, info.metadata, info.view_idx, self._attributes_on(info.metadata.device))
 
-    def _fake(self, tensor: torch.Tensor, device: torch.device, requires_grad: bool) -> FakeTensor:
-        """`FakeTensor(mode, tensor, device)`: its attributes are those of any other on `device`."""
+    def _attributes_on(self, device: torch.device) -> dict[str, Any]:
+        """Those of every `FakeTensor(mode, tensor, device)`."""
         if device not in self._attributes:
-            self._attributes[device] = dict(vars(FakeTensor(self._mode, tensor, device)))
-        fake: FakeTensor = MAKE_SUBCLASS(
-            FakeTensor, tensor, requires_grad, dispatch_device=True, device_for_backend_keys=device
-        )
-        torch._C._set_throw_on_mutable_data_ptr(fake)
-        vars(fake).update(self._attributes[device])
-        return fake
+            meta = torch.empty(0, device=META)
+            self._attributes[device] = dict(vars(FakeTensor(self._mode, meta, device)))
+        return self._attributes[device]
+
+
+def _made(about: Any, view_idx: int | None, attributes: dict[str, Any], args: Any) -> FakeTensor:
+    size, stride = about.shape, about.stride
+    tensor = torch.empty_strided(size, stride, dtype=about.dtype, device=META)
+    if about.is_conj:
+        torch._C._set_conj(tensor, True)
+    if about.is_neg:
+        torch._C._set_neg(tensor, True)
+    if view_idx is not None:
+        tensor.set_(args[view_idx].untyped_storage(), about.storage_offset, size, stride)
+    fake: FakeTensor = MAKE_SUBCLASS(
+        FakeTensor, tensor, about.requires_grad, dispatch_device=True, device_for_backend_keys=about.device
+    )
+    torch._C._set_throw_on_mutable_data_ptr(fake)
+    vars(fake).update(attributes)
+    return fake

@@ -45,13 +45,7 @@ def is_taken_apart(func: Any) -> bool:
     return isinstance(func, torch._ops.OpOverload) and is_composite(func)
 
 
-def writes_to_host(func: Any, args: Any) -> bool:
-    """An in-place write from the card into a real host tensor: the tensor itself is the result."""
-    schema = func._schema
-    return bool(
-        args
-        and type(args[0]) is torch.Tensor
-        and schema.is_mutable
-        and schema.arguments[0].alias_info is not None
-        and schema.arguments[0].alias_info.is_write
-    )
+def writes_first(func: Any) -> bool:
+    """Whether the operator `func` writes to its first argument."""
+    arguments = func._schema.arguments
+    return bool(arguments) and arguments[0].alias_info is not None and arguments[0].alias_info.is_write

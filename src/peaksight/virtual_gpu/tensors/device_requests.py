@@ -28,19 +28,17 @@ class DeviceRequests(TorchFunctionMode):
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Rewrite the device of one call and make it."""
+        rewrite = _REWRITES.get(func)
         try:
             with TURN:
-                return self._call(func, args, kwargs)
+                if rewrite is not None:
+                    return rewrite(func, args, kwargs or {})
+                return self._call(func, args, kwargs) if kwargs else func(*args)
         except Exception as error:
             let_go(error)
             raise
 
-    def _call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
-        rewrite = _REWRITES.get(func)
-        if rewrite is not None:
-            return rewrite(func, args, kwargs or {})
-        if not kwargs:
-            return func(*args)
+    def _call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if "device" in kwargs:
             kwargs = {**kwargs, "device": for_cpp(kwargs["device"])}
         if "pin_memory" in kwargs:

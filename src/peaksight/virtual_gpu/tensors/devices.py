@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from peaksight.virtual_gpu.torch_private import fake_device_of
+
 META = torch.device("meta")
 PRIM_DEVICE = torch.ops.prim.device.default
 
@@ -41,7 +43,7 @@ def cpp_device(tensor: Any) -> torch.device:
     """What C++ is told about the device of a FakeTensor."""
     if tensor.fake_mode.in_kernel_invocation:
         return META
-    return _for_cpp(tensor.fake_device)
+    return _for_cpp(fake_device_of(tensor))
 
 
 @cache

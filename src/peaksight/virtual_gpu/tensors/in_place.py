@@ -55,12 +55,12 @@ ADDING_FORMULAS = frozenset(
 )  # fmt: skip
 # The files whose frames lie between an operator's caller and this module.
 _DISPATCHING = DISPATCH_FILES | {__file__, str(Path(__file__).with_name("mode.py"))}
-_OPERATORS = {aten.add.Tensor, *(operator for operators in FORMULAS.values() for operator in operators)}
+OPERATORS = {aten.add.Tensor, *(operator for operators in FORMULAS.values() for operator in operators)}
 
 
 def in_place_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What the card runs for `func`, which the mode dispatches: itself, or in a backward pass its in-place form."""
-    if func not in _OPERATORS or not called_by_engine(_DISPATCHING):
+    """What the card runs for `func`, one of `OPERATORS`: itself, or in a backward pass its in-place form."""
+    if not called_by_engine(_DISPATCHING):
         return func
     node = current_autograd_node()
     name = "" if node is None else node.name()

@@ -1,7 +1,5 @@
 """The virtual GPU's dispatch mode: device tensors are fake, everything else on the CPU is real."""
 
-from collections.abc import Callable
-from functools import cache
 from threading import get_ident
 from typing import Any
 
@@ -10,8 +8,7 @@ from torch import nn
 from torch.utils._pytree import tree_map
 
 from peaksight.errors import UnsupportedError
-from peaksight.virtual_gpu.kernels.custom_functions import function_of
-from peaksight.virtual_gpu.kernels.torch_private import composite, lacks_fake_kernel
+from peaksight.virtual_gpu.kernels.torch_private import lacks_fake_kernel
 from peaksight.virtual_gpu.memory.at_the_limit import let_go
 from peaksight.virtual_gpu.tensors import elements, known, values
 from peaksight.virtual_gpu.tensors.cache_key import cache_key
@@ -20,14 +17,13 @@ from peaksight.virtual_gpu.tensors.calls import (
     any_real,
     concerns_the_card,
     is_real,
-    is_taken_apart,
-    writes_to_host,
 )
 from peaksight.virtual_gpu.tensors.devices import PRIM_DEVICE, cpp_device, for_python
 from peaksight.virtual_gpu.tensors.drawing import draws
 from peaksight.virtual_gpu.tensors.in_place import in_place_of
 from peaksight.virtual_gpu.tensors.mapped import copy_of_stand_ins
 from peaksight.virtual_gpu.tensors.observer import Observer
+from peaksight.virtual_gpu.tensors.operators import Operators, ShapeRule
 from peaksight.virtual_gpu.tensors.results import unknown_layout
 from peaksight.virtual_gpu.tensors.skipped_draws import SkippedDraws
 from peaksight.virtual_gpu.tensors.subclasses import of_libraries, plain
@@ -42,16 +38,13 @@ from peaksight.virtual_gpu.torch_private import (
 aten = torch.ops.aten
 # The same to a fake tensor, but FakeTensorMode's cache does not take the first.
 UNSAFE_VIEW, VIEW = aten._unsafe_view.default, aten.view.default
+ITEM = aten._local_scalar_dense.default
+TO, TO_COPY = aten.to.device, aten._to_copy.default
 TO_DEVICE = ("device", "dtype", "non_blocking", "copy", "memory_format")
 
 
 class VirtualGpuMode(FakeTensorMode):
-    """FakeTensorMode for one script: it fakes what touches the card and lets the rest run.
-
-    `rules` maps a composite operator to what the card runs in its place, for calls that reach the mode without
-    passing autograd (inference mode); `shapes` maps an operator whose output size depends on values to its rule,
-    `sparse_rules` one with a sparse argument to what the card runs.
-    """
+    """FakeTensorMode for one script: it fakes what touches the card and lets the rest run."""
 
     avoid_device_init = property(lambda self: True)  # never touch a CUDA driver
 
@@ -60,21 +53,12 @@ class VirtualGpuMode(FakeTensorMode):
         """Nothing is compiled: a wrapper's frame would keep the arguments of an operator that failed alive."""
         return False
 
-    def __init__(
-        self,
-        observer: Observer,
-        rules: dict[Any, Callable[..., Any]],
-        shapes: dict[str, Callable[..., Any]],
-        sparse_rules: dict[Any, Callable[..., Any]],
-    ) -> None:
-        """Report to `observer`."""
+    def __init__(self, observer: Observer, operators: Operators) -> None:
+        """Report to `observer`; `operators` says what the card runs for each."""
         super().__init__(allow_non_fake_inputs=True)
         self._cached = CachedResults(self)
         self._observer = observer
-        self._rules = rules
-        self._shapes = shapes
-        self._sparse_rules = sparse_rules
-        self._dense_steps = cache(self._find_steps)
+        self._operator = operators.of
         self._first_thread = get_ident()
         self._nested = False
         self._draws = SkippedDraws()
@@ -99,22 +83,19 @@ class VirtualGpuMode(FakeTensorMode):
     def dispatch(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run one operator: really when it stays on the host, fake when it concerns the card."""
         with torch._C.DisableTorchFunction():  # below here nobody asks for "cuda"
-            return self._dispatch(func, types, args, kwargs)
-
-    def _dispatch(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        kwargs = dict(kwargs) if kwargs else {}
-        if func is aten.to.device:  # which asks for a device by position, where autograd does not take it apart
-            args, kwargs = args[:1], dict(zip(TO_DEVICE, args[1:], strict=False)) | kwargs
-        if "device" in kwargs:
-            kwargs["device"] = self._own(for_python(kwargs["device"]))
-        if self._nested:
-            return super().dispatch(func, types, *self._all_faked(args, kwargs))
-        if concerns_the_card(func, types, args, kwargs):
-            return self._on_card(func, types, args, kwargs)
-        if self._has_lost_draws and draws(func):
-            self._observer.made_up("draw")
-        copied = copy_of_stand_ins(func, args, kwargs)
-        return func(*args, **kwargs) if copied is None else copied
+            kwargs = dict(kwargs) if kwargs else {}
+            if func is TO:  # which asks for a device by position, where autograd does not take it apart
+                args, kwargs = args[:1], dict(zip(TO_DEVICE, args[1:], strict=False)) | kwargs
+            if "device" in kwargs:
+                kwargs["device"] = self._own(for_python(kwargs["device"]))
+            if self._nested:
+                return super().dispatch(func, types, *self._all_faked(args, kwargs))
+            if concerns_the_card(func, types, args, kwargs):
+                return self._on_card(func, types, args, kwargs)
+            if self._has_lost_draws and draws(func):
+                self._observer.made_up("draw")
+            copied = copy_of_stand_ins(func, args, kwargs)
+            return func(*args, **kwargs) if copied is None else copied
 
     def _own(self, device: Any) -> Any:
         """`device`, which is on this machine: a first card always is."""
@@ -123,51 +104,41 @@ class VirtualGpuMode(FakeTensorMode):
         return device
 
     def _on_card(self, func: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        if func is aten._local_scalar_dense.default:
+        if func is ITEM:
             self._observer.leaves(args[0])
             self.decides(args[0], "value")
             # One of the host depends on weights, and so may how often they are drawn.
             self._has_lost_draws |= args[0].fake_device.type == "cpu" and known.known_value(args[0]) is None
             return values.read_scalar(args[0])
-        func = in_place_of(func, args, kwargs)
-        steps = self._steps(func, args)
-        if steps is not None:
+        operator = self._operator(func)
+        if operator.may_be_in_place:
+            func = in_place_of(func, args, kwargs)
+            operator = self._operator(func)
+        rules = operator.rules_for(args) if operator.on_sparse is not None else operator.on_dense
+        if rules.steps is not None:
             with self:
-                out = steps(*args, **kwargs)
+                out = rules.steps(*args, **kwargs)
             if out is not NotImplemented:
                 return out
-        if self._leaves_the_card(func, args, kwargs):
+        if func is TO_COPY and self._leaves_the_card(args, kwargs):
             if values.decides_on_host(args[0]):
                 self.decides(args[0], "value")
             self._observer.leaves(args[0])
             return values.host_copy(args[0], kwargs.get("dtype"))
         if get_ident() != self._first_thread:
             self._observer.made_up("thread")
-        asked = dict(kwargs)
-        out = self._run_fake(func, types, args, kwargs)
+        asked = dict(kwargs) if operator.draws else kwargs
+        out = self._run_fake(func, types, args, kwargs, rules.shape)
         if out is NotImplemented:
             return out
-        if draws(func) and isinstance(out, FakeTensor) and out.fake_device.type == "cpu":
+        if operator.draws and isinstance(out, FakeTensor) and out.fake_device.type == "cpu":
             self._has_lost_draws |= not self._draws.pass_by(func, args, asked, out)
         self._observer.after(func, args, kwargs, out, self._cached.known)
-        if isinstance(func, torch._ops.OpOverload):
+        if operator.is_overload:
             elements.follow(func, args, kwargs, out)
-            if writes_to_host(func, args):
+            if operator.writes_first and args and type(args[0]) is torch.Tensor:  # of the host
                 return args[0]
         return out
-
-    def _steps(self, func: Any, args: tuple[Any, ...]) -> Callable[..., Any] | None:
-        """What the card runs in place of `func`; it may return NotImplemented for a call that is one kernel."""
-        if func in self._sparse_rules and any(getattr(arg, "layout", None) is torch.sparse_coo for arg in args):
-            return self._sparse_rules[func]
-        return self._dense_steps(func)
-
-    def _find_steps(self, func: Any) -> Callable[..., Any] | None:
-        if func in self._rules:
-            return self._rules[func]
-        if is_taken_apart(func):
-            return composite(func) if func.name() not in self._shapes else None
-        return function_of(func)
 
     def _cache_key(self, state: Any, func: Any, args: Any, kwargs: Any) -> Any:
         return cache_key(func, args, kwargs)
@@ -183,18 +154,17 @@ class VirtualGpuMode(FakeTensorMode):
             return args, kwargs
         return tree_map(lambda leaf: self.fake(leaf) if is_real(leaf) else leaf, (args, kwargs))
 
-    def _run_fake(self, func: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        kwargs |= {"generator": None} if "generator" in kwargs else {}
-        shape_rule = self._shapes.get(func.name())
+    def _run_fake(self, func: Any, types: Any, args: Any, kwargs: dict[str, Any], shape_rule: ShapeRule | None) -> Any:
+        if "generator" in kwargs:
+            kwargs["generator"] = None
+        if shape_rule is None:
+            return self._run_fake_kernel(func, types, args, kwargs)
         self._nested = True
         try:
-            if shape_rule is not None:
-                out = shape_rule(self, lambda a, k: self._run_fake_kernel(func, types, a, k), args, kwargs)
-                self._cached.known = None
-                return out
-            return self._run_fake_kernel(func, types, args, kwargs)
+            return shape_rule(self, lambda a, k: self._run_fake_kernel(func, types, a, k), args, kwargs)
         finally:
             self._nested = False
+            self._cached.known = None
 
     def _run_fake_kernel(self, func: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         if func is UNSAFE_VIEW:
@@ -202,6 +172,7 @@ class VirtualGpuMode(FakeTensorMode):
         out = self._cached.result(func, args, kwargs)
         if out is not UNKNOWN:
             return out
+        was_nested, self._nested = self._nested, True
         try:
             return super().dispatch(func, types, *self._all_faked(args, kwargs))
         except Exception as error:
@@ -210,6 +181,8 @@ class VirtualGpuMode(FakeTensorMode):
             if isinstance(error, DeviceMismatch):
                 raise RuntimeError(str(error)) from None
             raise
+        finally:
+            self._nested = was_nested
 
     def made_up_value(self) -> None:
         """A rule answered with a stand-in."""
@@ -226,12 +199,11 @@ class VirtualGpuMode(FakeTensorMode):
         elif known.is_by_chance(tensor):
             self._observer.made_up("chance")
 
-    def _leaves_the_card(self, func: Any, args: Any, kwargs: dict[str, Any]) -> bool:
-        """A device-to-host copy of anything but a module's own tensors and those of weights in the making."""
+    def _leaves_the_card(self, args: Any, kwargs: dict[str, Any]) -> bool:
+        """Whether `_to_copy` takes anything but a module's own tensors and those of weights in the making."""
         device = kwargs.get("device")
         return (
-            func is aten._to_copy.default
-            and device is not None
+            device is not None
             and device.type == "cpu"
             and not self.moving_modules
             and isinstance(args[0], FakeTensor)

@@ -8,7 +8,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from peaksight.errors import UnsupportedError
-from peaksight.virtual_gpu.torch_private import FakeTensor
+from peaksight.virtual_gpu.torch_private import FakeTensor, fake_device_of, layout_of
 
 aten = torch.ops.aten
 # The outputs that an operator makes on the card, in its order: random seeds may be on the host, or come first.
@@ -33,15 +33,16 @@ def device_tensors(func: Any, out: Any, made_up: Callable[[str], None]) -> list[
     """
     if func in RESULTS_ON_CARD:
         out = [out[position] for position in RESULTS_ON_CARD[func]]
-    leaves = (out,) if isinstance(out, FakeTensor) else tree_leaves(out)
-    places = [(leaf, leaf.fake_device) for leaf in leaves if isinstance(leaf, FakeTensor)]
-    on_card = [(tensor, device.index) for tensor, device in places if device.type == "cuda"]
-    return [(card, part) for tensor, card in on_card for part in _strided_parts(tensor, made_up)]
+    found: list[tuple[int, Any]] = []
+    for leaf in (out,) if isinstance(out, FakeTensor) else tree_leaves(out):
+        if isinstance(leaf, FakeTensor) and (device := fake_device_of(leaf)).type == "cuda":
+            found += [(device.index, part) for part in _strided_parts(leaf, made_up)]
+    return found
 
 
 def _strided_parts(tensor: torch.Tensor, made_up: Callable[[str], None]) -> Sequence[torch.Tensor]:
     """What holds the memory of `tensor`: itself, or the parts of a sparse one."""
-    if tensor.layout == torch.strided:
+    if layout_of(tensor) is torch.strided:
         return (tensor,)
     if tensor.layout == torch.sparse_coo:
         made_up("sparse-gradient")
@@ -73,8 +74,9 @@ def _of_unknown_layout(layout: torch.layout) -> UnsupportedError:
 def card_of(out: Any) -> int | None:
     """The index of the card that an output is on, None for the host: parameters in the making are fake too."""
     for tensor in out if isinstance(out, (list, tuple)) else (out,):
-        if isinstance(tensor, FakeTensor) and (device := tensor.fake_device).type == "cuda":
-            return device.index
+        if isinstance(tensor, FakeTensor) and (device := fake_device_of(tensor)).type == "cuda":
+            index: int = device.index
+            return index
     return None
 
 
@@ -87,7 +89,8 @@ def takes_no_tensor(func: Any) -> bool:
 @cache
 def may_resize(func: Any) -> bool:
     """Whether `func` may change the size of the storage that it returns: an output given with `out=`, too."""
-    return func in _RESIZES or any(argument.is_out for argument in func._schema.arguments)
+    schema = getattr(func, "_schema", None)
+    return func in _RESIZES or (schema is not None and any(argument.is_out for argument in schema.arguments))
 
 
 @cache

@@ -48,7 +48,10 @@ class Stopwatch:
         self.steps: list[list[StepWork]] = [[] for _ in devices.ledgers]
         self._card, self._devices, self._loop = card, devices, loop
         self._host = efficiencies(card).host
-        self._costs: dict[Any, tuple[Any, Cost]] = {}
+        self._costs: dict[Any, Cost] = {}
+        self._launch_seconds = {
+            phase: getattr(self._host, f"{phase}_seconds") for phase in ("recording", "backward", "plain")
+        }
         self._counted = [_Counted() for _ in devices.ledgers]
         self._pinned = PinnedMemory()
         self._step_began = 0.0
@@ -61,19 +64,20 @@ class Stopwatch:
 
         `known` is the same object whenever that is called with arguments of the same shapes, or None.
         """
-        if not self._has_begun() or func in _UNSEEN:
+        if not (self._is_running or self._has_begun()) or func in _UNSEEN:
             return
-        if not launches(func) or _is_empty(out):
+        cost = self._costs.get(known)
+        if cost is None and (not launches(func) or _is_empty(out)):
             self.clocks.host += self._host.view_seconds
-        elif func in _COPIES and (copied := self._copied_over_link(func, args, kwargs, out)):
+        elif cost is None and func in _COPIES and (copied := self._copied_over_link(func, args, kwargs, out)):
             self._copied(*copied)
         elif (where := _card_among(args) if device is None else device) is not None:
-            self._launched(where, self._cost(func, args, kwargs, out, known))
+            self._launched(where, cost or self._cost(func, args, kwargs, out, known))
 
     def _launched(self, device: int, cost: Cost) -> None:
         seconds = cost.tf32_seconds if cost.tf32_seconds is not None and allows_tf32(cost.kind) else cost.seconds
         self._counted[device].add(cost, seconds)
-        host_seconds = self._launch_seconds() + cost.host_seconds
+        host_seconds = self._launch_seconds[self.launching()] + cost.host_seconds
         self.clocks.launch(self._stream(device), host_seconds, seconds, cost.work.kernels)
 
     def left_card(self, device: int, num_bytes: int) -> None:
@@ -137,23 +141,21 @@ class Stopwatch:
         return self._is_running
 
     def _cost(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, known: Any) -> Cost:
-        """As `cost_of`, once for each kind of call; with `known` its identity tells the kind."""
-        key = _shapes_of(func, args) if known is None else id(known)
-        found = self._costs.get(key)
-        if found is None:
-            found = known, cost_of(func, args, kwargs, out, self._card)
+        """As `cost_of`, once for each kind of call, by the shapes of its arguments where it is not `known`."""
+        key = _shapes_of(func, args) if known is None else known
+        cost = self._costs.get(key)
+        if cost is None:
+            cost = cost_of(func, args, kwargs, out, self._card)
             if key is not None:
-                self._costs[key] = found  # which keeps what is known, and so its identity
-        return found[1]
+                self._costs[key] = cost
+        return cost
 
     def launching(self) -> str:
         """What the host does when it launches now: a field of `Host`, without its unit."""
         if torch.is_grad_enabled():
             return "recording"
-        return {Phase.BACKWARD: "backward", Phase.OPTIMIZER: "plain"}.get(self._loop.phase, "recording")
-
-    def _launch_seconds(self) -> float:
-        return float(getattr(self._host, f"{self.launching()}_seconds"))
+        phase = self._loop.phase
+        return "backward" if phase is Phase.BACKWARD else "plain" if phase is Phase.OPTIMIZER else "recording"
 
     def _stream(self, device: int) -> Stream:
         return device, self._devices.ledgers[device].stream
