@@ -60,6 +60,11 @@ class Outcome:
         peak = f"peak_{self.expected.measure}"
         return runs[name][peak] - runs[f"{name} --fixed"][peak]
 
+    @property
+    def is_disproved(self) -> bool:
+        """Whether the peak rose, as measured, where the expected cause was taken away."""
+        return self.fell_by is not None and self.fell_by < 0
+
 
 def outcome_of(expected: ExpectedCause) -> Outcome:
     """Simulate one script twice."""
@@ -98,11 +103,20 @@ Written by `make causes`: scripts whose cause is known, and what the rules of `p
   {MEASURED["measured_on"]}).
   A fix may change more than the cause, and a run that grows goes on where the simulation stopped.
 - {_score(outcomes, "reports/")} of the reports have the expected cause first, {_score(outcomes, "rules/")} of the
-  others."""
+  others.{_disproved(outcomes)}"""
+
+
+def _disproved(outcomes: list[Outcome]) -> str:
+    """What is not counted."""
+    names = [
+        f"{each.expected.script.stem} ({-(each.fell_by or 0) / MIB:,.0f} MiB)" for each in outcomes if each.is_disproved
+    ]
+    told = "the accepted fix made the peak higher, as measured, so that the expected cause was none"
+    return f"\n- Not counted: {', '.join(names)}. There {told}." if names else ""
 
 
 def _score(outcomes: list[Outcome], folder: str) -> str:
-    members = [outcome for outcome in outcomes if outcome.expected.path.startswith(folder)]
+    members = [each for each in outcomes if each.expected.path.startswith(folder) and not each.is_disproved]
     return f"{sum(outcome.place == 1 for outcome in members)} of {len(members)}"
 
 

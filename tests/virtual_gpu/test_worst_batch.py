@@ -1,14 +1,10 @@
 """`--worst-batch`: batches of the longest samples."""
 
-import dataclasses
-from collections import UserDict
-
 import pytest
 import torch
-from torch.utils.data import BatchSampler, DataLoader, IterableDataset, SequentialSampler, Subset, default_collate
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, SequentialSampler, Subset
 
 from peaksight.virtual_gpu.training import worst_batch
-from peaksight.virtual_gpu.training.worst_batch import sample_length
 
 from .cards import h100
 
@@ -129,36 +125,3 @@ def test_without_the_option(virtual_gpu):
     """Batches are the loader's own."""
     assert [(7, 9)] == shapes(DataLoader(samples(), batch_size=7, collate_fn=pad, sampler=SequentialSampler(LENGTHS)))
     assert [(1, 3)] == shapes(DataLoader(samples()))[:1]
-
-
-@dataclasses.dataclass
-class Utterance:
-    """A sample of its own class."""
-
-    sound: torch.Tensor
-    words: list
-
-
-@pytest.mark.parametrize(
-    ("sample", "length"),
-    [
-        (torch.ones(2, 3), 6),
-        ([1, 2, 3], 3),
-        (([1, 2], [3]), 3),
-        ({"input_ids": [1, 2], "text": "abc", "label": 0}, 6),
-        (UserDict(input_ids=torch.ones(4)), 4),
-        (Utterance(torch.ones(5), ["a", "bc"]), 8),
-        (default_collate([torch.ones(3)]).numpy(), 3),
-        (None, 1),
-    ],
-)
-def test_the_length_of_a_sample(sample, length):
-    """All elements of tensors, arrays, lists and texts."""
-    assert length == sample_length(sample)
-
-
-def test_the_size_of_an_image():
-    """Width times height."""
-    image = pytest.importorskip("PIL.Image")
-
-    assert 12 == sample_length(image.new("RGB", (3, 4)))

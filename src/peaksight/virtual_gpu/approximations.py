@@ -27,6 +27,8 @@ TEXTS = {
     "record-stream": "memory that other streams use as its tensor dies {times}, first at {at}: for a predicted time",
     "stand-in": "{names}, not installed here but named by the script: as if it were, in the memory its source says",
     "worst-batch": "--worst-batch: {names}",
+    "skipped-batches": "steps on the way to the largest batch, left out: {names}",
+    "later-batches": "batches that were not looked at, of which larger ones may come: {names}",
     "same-ranks": "{names} ranks, of which each was simulated as if the others held what it holds",
     "pipeline-stages": "inputs of {names} of a pipeline: like the outputs of its first stage",
     "sharded-checkpoints": "checkpoints that the ranks save or load together, {times}: each did its own part alone",

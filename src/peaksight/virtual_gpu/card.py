@@ -40,7 +40,7 @@ from peaksight.virtual_gpu.training.stopping import StopRule
 from peaksight.virtual_gpu.training.training_loop import TrainingLoop
 from peaksight.virtual_gpu.training.trials import is_trial, may_be_trial
 from peaksight.virtual_gpu.training.worst_batch import WorstBatches
-from peaksight.virtual_gpu.unreached import Lookout, is_last_round, rounds_left
+from peaksight.virtual_gpu.unreached import LargerBatches, Lookout, is_last_round, rounds_left
 from peaksight.virtual_gpu.weights import saving
 
 # Without a limit a search for the largest batch size does not end: this many times the card is enough to see.
@@ -97,6 +97,7 @@ class VirtualGpu:
             is_last_round=is_last_round,
             rounds_left=rounds_left,
             has_more=lambda: lookout is not None and bool(lookout.not_reached()),
+            larger_come=LargerBatches(self.lines, lambda *told: self.approximations.note(*told)).come,
             count_blocks=lambda: self.devices.num_births,
         )
         self.stopwatch = Stopwatch(room.card, self.devices, self.loop)

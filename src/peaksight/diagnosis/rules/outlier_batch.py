@@ -20,9 +20,11 @@ collate = partial(pad_sequence, batch_first=True)  # 31 samples of 200 tokens an
 - Batches by tokens instead of samples, or sorted by length: other batches, the same objective.
 
 ## Known misses
-Only steps that were simulated count, and these stop once two agree: `--worst-batch` makes every
-batch of the longest samples. Where steps are of all heights, or more than a fifth of them as high as the
-highest, as where samples are cut to a length that many reach, batches vary and none is an outlier.
+Only steps that were simulated count: once their peaks agree, the run goes on to the largest batch of its
+loop, if that loop is known to come there. An iterable dataset, a `while`, or batches that are alike up to
+the outlier are not looked through; `--worst-batch` makes every batch of the longest samples. Where steps
+are of all heights, or more than a fifth of them as high as the highest, as where samples are cut to a length
+that many reach, batches vary and none is an outlier.
 In a loop that skips batches which do not fit, the batches have to be a DataLoader's: else it may be a
 search for a batch size.
 """

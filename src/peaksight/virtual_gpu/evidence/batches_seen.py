@@ -78,7 +78,7 @@ def _num_batches(loader: DataLoader[Any]) -> int:
     """How many batches `loader` says that it gives; 0 where it, its sampler or its dataset does not know."""
     try:
         return len(loader)
-    except (TypeError, NotImplementedError, AttributeError):
+    except Exception:  # whatever a sampler of the script's does that is asked for its length
         return 0
 
 

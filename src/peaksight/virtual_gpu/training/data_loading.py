@@ -7,6 +7,7 @@ mode is on), one batch at a time, so that nothing is forked, pinned or prefetche
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
@@ -17,8 +18,8 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter, _SingleProcessDataL
 
 from peaksight.overlays.parts_of_batches import parts_per_batch
 from peaksight.overlays.patches import Patches
-from peaksight.virtual_gpu.timing.pinned import pin
 from peaksight.virtual_gpu.torch_private import function_modes_off, modes_off
+from peaksight.virtual_gpu.training.readings import Reading
 from peaksight.virtual_gpu.training.worst_batch import WorstBatches
 
 Follow = Callable[[DataLoader[Any]], Callable[[Any], None]]
@@ -36,18 +37,34 @@ def batches_left(loader: DataLoader[Any]) -> int | None:
         return _ahead_by_one(loader, is_last)
     reading = _last_reading.get(loader)
     iterator = reading() if reading is not None else None
-    if iterator is None or isinstance(loader.dataset, IterableDataset):
-        return None
-    return len(loader) * parts_per_batch(loader) - iterator._num_yielded
+    return _left(loader, iterator, parts_per_batch(loader)) if iterator is not None else None
 
 
 def batches_left_of_last() -> int | None:
     """How many batches are to come of the loader that was begun last and is read yet; it may have no name."""
     _readings[:] = [reading for reading in _readings if reading() is not None]
     iterator = _readings[-1]() if _readings else None
-    if iterator is None or isinstance(iterator._dataset, IterableDataset):
+    return _left(iterator, iterator, 1) if iterator is not None else None
+
+
+def _left(batches: Any, iterator: Any, num_parts: int) -> int | None:
+    """How many of the `batches`, each in `num_parts`, the script has not got yet, though they may have been read."""
+    if isinstance(iterator._dataset, IterableDataset):
         return None
-    return len(iterator) - iterator._num_yielded
+    try:
+        length = len(batches)
+    except Exception:  # as PyTorch Geometric's sampler raises that has no length
+        return None
+    return length * num_parts - iterator._num_yielded + int(iterator._peaksight_reading.num_kept)
+
+
+def reading_of_step() -> Reading | None:
+    """How the one loader is read that batches come from; None where nobody reads any, or several are read."""
+    iterators = [iterator for reading in _readings if (iterator := reading()) is not None]
+    goes_on = [each for each in iterators if each._peaksight_reading.goes_on]
+    if len(goes_on) != 1 or isinstance(goes_on[0]._dataset, IterableDataset):
+        return None
+    return goes_on[0]._peaksight_reading
 
 
 def _ahead_by_one(loader: Any, is_last: bool) -> int | None:
@@ -88,8 +105,7 @@ def _iterator_of(
         iterator: Any = _SingleProcessDataLoaderIter(alone)
         _last_reading[loader] = ref(iterator)
         _readings.append(_last_reading[loader])
-        iterator._peaksight_worker, iterator._peaksight_on_batch = info, on_batch
-        iterator._peaksight_pins = loader.pin_memory
+        iterator._peaksight_reading = Reading(iterator, partial(_in_worker, info), on_batch, pins=loader.pin_memory)
         if worst is not None:
             iterator._sampler_iter = worst.instead_of(iterator._sampler_iter, loader)
     return iterator
@@ -122,13 +138,8 @@ def _in_turn(iterators: list[Iterator[Any]]) -> Iterator[Any]:
 
 
 def _fetch(fetch: Any, iterator: Any) -> Any:
-    with _in_worker(getattr(iterator, "_peaksight_worker", None)):
-        batch = fetch(iterator)
-    if getattr(iterator, "_peaksight_pins", False):
-        pin(batch)
-    if on_batch := getattr(iterator, "_peaksight_on_batch", None):
-        on_batch(batch)
-    return batch
+    reading: Reading | None = getattr(iterator, "_peaksight_reading", None)
+    return fetch(iterator) if reading is None else reading.give(fetch)
 
 
 @contextmanager

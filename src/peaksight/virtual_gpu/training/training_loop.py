@@ -63,6 +63,7 @@ class TrainingLoop:
         is_last_round: Callable[[], bool] = lambda: False,
         rounds_left: Callable[[], int | None] = lambda: None,
         has_more: Callable[[], bool] = lambda: False,
+        larger_come: Callable[[Callable[[int], bool]], bool] = lambda _: False,
         count_blocks: Callable[[], int] = lambda: 0,
     ) -> None:
         """Start in step 1, phase init."""
@@ -74,6 +75,8 @@ class TrainingLoop:
         self._is_last_round = is_last_round
         self._rounds_left = rounds_left
         self._has_more = has_more
+        self._larger_come = larger_come
+        self._enough: str | None = None
         self.modules = ModuleTree()
         self._stop_rule = stop_rule
         self._on_step_end = on_step_end
@@ -174,16 +177,25 @@ class TrainingLoop:
         peak_bytes, left_bytes = self._on_step_end(self.step)
         is_in_search = may_be_trial()
         reason = self._stop_rule.reason_to_stop(peak_bytes, left_bytes=left_bytes, may_be_trial=is_in_search)
+        reason, self._enough = reason or self._enough, None
         self._allowance.step_ended()
         self.is_over = False
-        if reason == "steady" or (reason == "unsteady" and not is_in_search):
-            left = 0 if self._is_last_round() else self._rounds_left() if self._has_more() else None
-            if left is not None and self._allowance.covers(left):
-                self.is_over, reason = left == 0, None
+        if (reason == "steady" or (reason == "unsteady" and not is_in_search)) and self._goes_on(reason):
+            reason = None
         if reason:
             self._tell_growth()
             raise StopSimulation(reason)
         self.step += 1
+
+    def _goes_on(self, reason: str) -> bool:
+        """Whether more is run after a step that is enough of its kind, for `reason`."""
+        left = 0 if self._is_last_round() else self._rounds_left() if self._has_more() else None
+        if left is not None and self._allowance.covers(left):
+            self.is_over = left == 0
+            return True
+        if not self._stop_rule.growth_bytes and self._larger_come(self._allowance.covers):
+            self._enough = reason
+        return self._enough is not None
 
     def _tell_growth(self) -> None:
         if self._stop_rule.growth_bytes:

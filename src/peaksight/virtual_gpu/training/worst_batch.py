@@ -1,36 +1,19 @@
 """`--worst-batch`: every batch is made of the longest samples, as the rare one that ends a run at step 9,000."""
 
-import dataclasses
 import itertools
-import math
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import torch
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset
+
+from peaksight.virtual_gpu.training.extents import extent_of
 
 MAX_INDICES = 1_000_000
 MAX_SAMPLES = 10_000
 MAX_SECONDS = 30.0
-
-
-def sample_length(sample: Any) -> int:
-    """The elements of all tensors, arrays, lists and texts in `sample` together."""
-    if isinstance(sample, torch.Tensor):
-        return sample.numel()
-    if isinstance(sample, str | bytes):
-        return len(sample)
-    if hasattr(sample, "keys"):
-        return sum(sample_length(sample[key]) for key in sample.keys())  # noqa: SIM118 (not every one is a Mapping)
-    if dataclasses.is_dataclass(sample):
-        return sample_length(vars(sample))
-    if isinstance(sample, Sequence):
-        return sum(map(sample_length, sample))
-    size = getattr(sample, "size", 1)  # of an array the number of elements, of an image width and height
-    return math.prod(size) if isinstance(size, tuple) else size if isinstance(size, int) else 1
 
 
 class WorstBatches:
@@ -84,7 +67,7 @@ class WorstBatches:
         random.Random(0).shuffle(candidates)
         end, lengths = time.monotonic() + MAX_SECONDS, dict[Any, int]()
         for index in candidates[:MAX_SAMPLES]:
-            lengths[index] = sample_length(loader.dataset[index])
+            lengths[index] = extent_of(loader.dataset[index]).elements
             if time.monotonic() > end:
                 break
         if len(lengths) < len(candidates):

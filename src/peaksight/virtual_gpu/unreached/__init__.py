@@ -4,7 +4,8 @@ The person's files are compiled with probes (`probes`), at each step the frames 
 before it (`training_frames`), and what the names in there stand for tells whether that uses the card (`device_work`).
 """
 
+from peaksight.virtual_gpu.unreached.larger import LargerBatches
 from peaksight.virtual_gpu.unreached.last_round import is_last_round, rounds_left
 from peaksight.virtual_gpu.unreached.lookout import Lookout
 
-__all__ = ["Lookout", "is_last_round", "rounds_left"]
+__all__ = ["LargerBatches", "Lookout", "is_last_round", "rounds_left"]

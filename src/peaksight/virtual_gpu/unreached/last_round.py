@@ -3,6 +3,7 @@
 import ast
 import dis
 import sys
+from dataclasses import dataclass
 from itertools import dropwhile
 from types import CodeType, FrameType
 
@@ -41,15 +42,36 @@ def rounds_left() -> int | None:
     It is the person's, or that of a trainer up to its evaluation.
     """
     try:
-        for frame in reversed(calling_frames(sys._getframe(1))):
-            if (left := rounds_of_trainer(frame)) is not None:
-                return left
-            loops = _loops_around(_body(frame.f_code), frame.f_lineno) if is_own(frame.f_code.co_filename) else []
-            if loops:
-                return _left(loops[-1], scope_of_frame(frame, ast.Module(_body(frame.f_code), [])))
+        innermost = innermost_loop(sys._getframe(1))
+        return left_of(innermost) if innermost is not None else None
     except Exception:
         return None
+
+
+@dataclass(frozen=True)
+class Innermost:
+    """A loop of `frame` as it runs, or where `loop` is None that of a trainer, which has `rounds` left."""
+
+    frame: FrameType
+    loop: _Loop | None
+    scope: Scope
+    rounds: int | None = None
+
+
+def innermost_loop(frame: FrameType) -> Innermost | None:
+    """The person's loop, or that of a trainer, which is nearest to what `frame` runs."""
+    for caller in reversed(calling_frames(frame)):
+        if (rounds := rounds_of_trainer(caller)) is not None:
+            return Innermost(caller, None, Scope({}), rounds)
+        body = _body(caller.f_code) if is_own(caller.f_code.co_filename) else []
+        if loops := _loops_around(body, caller.f_lineno):
+            return Innermost(caller, loops[-1], scope_of_frame(caller, ast.Module(body, [])))
     return None
+
+
+def left_of(innermost: Innermost) -> int | None:
+    """How many rounds it has left, None if that is not known."""
+    return innermost.rounds if innermost.loop is None else _left(innermost.loop, innermost.scope)
 
 
 def _has_nothing_left(frame: FrameType) -> bool:
