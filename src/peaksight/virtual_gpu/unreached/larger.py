@@ -12,6 +12,7 @@ from peaksight.virtual_gpu.training.readings import Reading
 from peaksight.virtual_gpu.unreached.last_round import Innermost, innermost_loop, left_of
 from peaksight.virtual_gpu.unreached.own_iterators import loaders_in, makes_loader
 from peaksight.virtual_gpu.unreached.places import Place, indexed_place, place_of
+from peaksight.virtual_gpu.unreached.values import Scope
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -55,7 +56,8 @@ class LargerBatches:
         loop, scope, key = innermost.loop, innermost.scope, _key(innermost)
         counted = indexed_place(loop, scope) if isinstance(loop, ast.For) else None
         if counted is None and key not in self._places:
-            self._places[key] = place_of(loop, scope) if isinstance(loop, ast.For) else None
+            is_known = not isinstance(loop, ast.For) or _goes_through_loader(loop, scope)
+            self._places[key] = None if is_known else place_of(loop, scope)
         return counted or self._places[key]
 
     def _come_in_list(self, place: Place, innermost: Innermost, covers: Callable[[int], bool]) -> bool:
@@ -102,10 +104,13 @@ def _key(innermost: Innermost) -> _Key:
 def _batches_to_come(innermost: Innermost) -> float | None:
     """At most; without an end if a loop goes through a loader that does not know its length, None if nobody knows."""
     left, loop = left_of(innermost), innermost.loop
-    if left is None and isinstance(loop, ast.For):
-        is_loader = makes_loader(loop.iter, innermost.scope) or any(loaders_in(loop.iter, innermost.scope))
-        return math.inf if is_loader else None
+    if left is None and isinstance(loop, ast.For) and _goes_through_loader(loop, innermost.scope):
+        return math.inf
     return left
+
+
+def _goes_through_loader(loop: ast.For, scope: Scope) -> bool:
+    return makes_loader(loop.iter, scope) or next(loaders_in(loop.iter, scope), None) is not None
 
 
 def _may_be_left(innermost: Innermost) -> bool:

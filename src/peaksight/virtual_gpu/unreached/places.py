@@ -74,7 +74,7 @@ def _indexed(node: ast.AST, index: str, scope: Scope) -> Any:
     return UNKNOWN
 
 
-_Found = tuple[Collection[Any], Iterator[Any], Iterator[Any]]
+_Found = tuple[Any, Iterator[Any], Iterator[Any]]
 
 
 def _named(node: ast.expr, scope: Scope) -> _Found | None:
@@ -125,7 +125,8 @@ def _nameless(target: ast.expr, scope: Scope) -> _Found | None:
     """Of a list without a name, as of `sorted(...)`, by what `target` stands for now."""
     names = [node for node in ast.walk(target) if isinstance(node, ast.Name)]
     values = [value for name in names if not isinstance(value := scope.value(name), _NO_ITEMS) and value is not UNKNOWN]
-    found = [each for each in map(_by_reduction, gc.get_objects()) if each and _gave_one_of(each, values)]
+    objects = gc.get_objects() if values else []
+    found = [each for each in map(_by_reduction, objects) if each and _gave_one_of(each, values)]
     return found[0] if len(found) == 1 else None
 
 
@@ -140,7 +141,7 @@ def _gave_one_of(found: _Found, values: list[Any]) -> bool:
     """Whether the last element is one of `values`, or holds one."""
     elements, iterator, _ = found
     place = len(elements) - length_hint(iterator) - 1
-    last = list(elements)[place] if place >= 0 else UNKNOWN
+    last = elements[place] if place >= 0 else UNKNOWN
     given = last if type(last) in _SEQUENCES else [last]
     return any(each is value for each in [last, *given] for value in values)
 
