@@ -111,8 +111,8 @@ def _disproved(outcomes: list[Outcome]) -> str:
     names = [
         f"{each.expected.script.stem} ({-(each.fell_by or 0) / MIB:,.0f} MiB)" for each in outcomes if each.is_disproved
     ]
-    told = "the accepted fix made the peak higher, as measured, so that the expected cause was none"
-    return f"\n- Not counted: {', '.join(names)}. There {told}." if names else ""
+    told = "where the accepted fix made the peak higher, as measured,\n  so that the expected cause was none"
+    return f"\n- Not counted: {', '.join(names)}, {told}." if names else ""
 
 
 def _score(outcomes: list[Outcome], folder: str) -> str:

@@ -54,11 +54,13 @@ class LargerBatches:
     def _place_in(self, innermost: Innermost) -> Place | None:
         """Found once for each loop that no variable counts: that takes a look at every object there is."""
         loop, scope, key = innermost.loop, innermost.scope, _key(innermost)
-        counted = indexed_place(loop, scope) if isinstance(loop, ast.For) else None
-        if counted is None and key not in self._places:
-            is_known = not isinstance(loop, ast.For) or _goes_through_loader(loop, scope)
-            self._places[key] = None if is_known else place_of(loop, scope)
-        return counted or self._places[key]
+        if not isinstance(loop, ast.For):
+            return None
+        if (counted := indexed_place(loop, scope)) is not None:
+            return counted
+        if key not in self._places:
+            self._places[key] = None if _goes_through_loader(loop, scope) else place_of(loop, scope)
+        return self._places[key]
 
     def _come_in_list(self, place: Place, innermost: Innermost, covers: Callable[[int], bool]) -> bool:
         num_rounds = place.rounds_to_larger()
