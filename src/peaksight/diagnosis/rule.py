@@ -22,6 +22,7 @@ class Need(StrEnum):
     STEPS = "a finished training step"
     TWO_STEPS = "two finished training steps"
     BACKWARD = "a backward pass"
+    BACKWARD_OR_END = "a backward pass, or the end of the script"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +80,14 @@ def _num_steps(capture: Capture) -> int:
     return sum(step.complete for step in capture.steps)
 
 
+def _has_backward(capture: Capture) -> bool:
+    return any(step.backward_began for step in capture.steps)
+
+
 _HAS: dict[Need, Callable[[Capture], bool]] = {
     Need.OBSERVED: lambda capture: capture.observed,
     Need.STEPS: lambda capture: _num_steps(capture) >= 1,
     Need.TWO_STEPS: lambda capture: _num_steps(capture) >= 2,
-    Need.BACKWARD: lambda capture: any(step.backward_began for step in capture.steps),
+    Need.BACKWARD: _has_backward,
+    Need.BACKWARD_OR_END: lambda capture: _has_backward(capture) or capture.finished == "script",
 }

@@ -3,7 +3,7 @@
 ## What it finds
 Calls of a model with autograd recording, after which no backward pass of the run uses anything that
 they saved: a teacher, an average of the weights, a reference or target model, or a validation without
-`torch.no_grad()`.
+`torch.no_grad()`. In a script that ran to its end and trains nothing (`--steps 0`), that is every call.
 
 ## Why it costs memory
 With autograd recording each layer keeps what its gradient would need, until the result is let go.
@@ -78,11 +78,11 @@ def examine(evidence: Evidence) -> Answer:
 def calls_without_backward(evidence: Evidence) -> Iterator[CallFact]:
     """Recorded calls of whose blocks no backward pass used any.
 
-    What a run does after its last step may have had a backward pass to come.
+    What a run that was left did after its last step may have had a backward pass to come.
     """
     last = max((fact.tick for fact in evidence.capture.backwards), default=0)
     for call in evidence.capture.passes:
-        may_come = call.training and call.first_tick > last
+        may_come = call.training and call.first_tick > last and evidence.capture.finished != "script"
         if call.recorded and not may_come and not _is_used(evidence, call):
             yield call
 
@@ -119,4 +119,4 @@ def _lives_to(allocation: Allocation, tick: int) -> bool:
     return allocation.died is None or allocation.died > tick
 
 
-RULE = Rule("forward-without-backward", examine, needs=(Need.OBSERVED, Need.BACKWARD), refines=("graph-kept",))
+RULE = Rule("forward-without-backward", examine, needs=(Need.OBSERVED, Need.BACKWARD_OR_END), refines=("graph-kept",))

@@ -1,5 +1,7 @@
 """Forwards that save for no backward pass."""
 
+from dataclasses import replace
+
 from peaksight.diagnosis.evidence import Evidence
 from peaksight.diagnosis.rules.forward_without_backward import RULE
 from peaksight.records import Effect, Outcome, Phase
@@ -65,3 +67,21 @@ def test_a_teacher_that_is_recomputed_is_used():
     again = allocation_of(8 * MIB, born=36, died=37, phase=Phase.BACKWARD, module="Teacher.layer")
 
     assert look(more=[again]).outcome is Outcome.REFUTED
+
+
+def look_without_training(finished):
+    """A forward of 48 MiB that is recorded, in training mode, and no backward pass."""
+    saved = [
+        allocation_of(8 * MIB, born=born, died=40, grad_enabled=True, module="Net.layer", source="embed.py:7")
+        for born in range(10, 22, 2)
+    ]
+    capture = capture_of(*saved, observed=True, passes=[call_of(10, 22, module="Net", training=True)], steps=[])
+    return RULE.look(Evidence(replace(capture, finished=finished)))
+
+
+def test_a_script_that_trains_nothing():
+    """At its end no backward pass can come; near miss: it was left before."""
+    (finding,) = look_without_training("script")
+
+    assert finding.bytes == 32 * MIB
+    assert look_without_training("interrupted").outcome is Outcome.NOT_DECIDABLE
