@@ -11,6 +11,7 @@ Limitations:
 from math import prod
 
 from peaksight.virtual_gpu.kernels import cudnn_dilated_convolutions as dilated
+from peaksight.virtual_gpu.kernels import cudnn_shared_tiles as shared
 from peaksight.virtual_gpu.kernels import cudnn_whole_windows as whole
 from peaksight.virtual_gpu.kernels.convolution_kinds import (
     FEW_CHANNELS,
@@ -29,11 +30,8 @@ from peaksight.virtual_gpu.kernels.convolution_problem import (
     MANY_IN_GROUPS,
     SHORT_SUM,
     SMALL_WINDOW,
-    TILE,
-    TILE_BYTES,
     Convolution,
 )
-from peaksight.virtual_gpu.kernels.reductions import div_up
 
 MANY_IN_HALF = 64
 MOST_SUMMED_CHANNELS = 256
@@ -41,11 +39,8 @@ MOST_POSITIONS = 1 << 17
 MOST_POSITIONS_OF_LINES = 1 << 14
 MANY_POSITIONS_OF_STEPS = 1 << 14
 MANY_POSITIONS_OF_TAPS = 1 << 13
-SHARED_SUM = 2048
 TRANSFORMED_CHANNELS = 256
 MANY_TRANSFORMED_POSITIONS = 2048
-MANY_TO = 512
-ONE_WAVE = range(121, 133)
 FEW_FILTERS = 64
 FEW_BOTH = 32
 SMALL_SIDE = 3
@@ -79,7 +74,7 @@ def forward(convolution: Convolution) -> int:
         return convolution.copies() if _rows_are_odd(convolution) or _is_grouped_half(convolution) else 0
     is_skipped = _skips_positions(convolution) and not _is_wide_step(convolution)
     copied = convolution.copies(y=not _writes_in_place(convolution))
-    return 0 if is_skipped else copied + _sums_of_steps(convolution)
+    return 0 if is_skipped else copied + shared.forward(convolution)
 
 
 def gradient_of_input(convolution: Convolution) -> int:
@@ -181,22 +176,6 @@ def _is_step_in_place(convolution: Convolution) -> bool:
     if convolution.num_positions <= FEW_POSITIONS:
         return True
     return convolution.filters == 2 * FEW_FILTERS and convolution.num_positions >= MANY_POSITIONS_OF_TAPS // 2
-
-
-def _sums_of_steps(convolution: Convolution) -> int:
-    """What tiles of a product that just fits a card of 132 multiprocessors leave, as longer sums are shared out.
-
-    Overlapping windows with a stride over images in single precision, of sums of 2048 or more to 512 filters: read off
-    18 problems of 128 tiles; 104, 112 and 120 tiles for sums of 2048, 3072 and 4096 and more.
-    """
-    filters = convolution.filters
-    is_image = convolution.is_of_images and max(convolution.dilation) == 1
-    is_step = convolution.overlaps and max(convolution.stride) > 1 and not convolution.is_transposed
-    if not (is_image and is_step) or convolution.is_half or convolution.sum_length < SHARED_SUM or filters < MANY_TO:
-        return 0
-    num_tiles = div_up(convolution.num_positions, TILE) * div_up(filters, TILE)
-    num_shared = 8 * min(15, 11 + convolution.sum_length // 1024)
-    return num_shared * TILE_BYTES if num_tiles in ONE_WAVE else 0
 
 
 def _is_wide_step(convolution: Convolution) -> bool:

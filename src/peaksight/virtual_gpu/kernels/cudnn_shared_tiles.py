@@ -1,0 +1,110 @@
+"""The partial sums of cuDNN's products in single precision whose last tiles are shared out among multiprocessors.
+
+A product's tiles go over the card in waves, and clusters of multiprocessors take a wave together. Where the last wave
+is less than half full, each of its tiles is summed in parts, and each part leaves its sum in the workspace. Read off
+the plans of engine 67 of cuDNN 9.19 for convolutions in single precision on an H200 (ask_cudnn_convolutions.py of
+benchmarks/kernels): of some 435 plans for each kind of tiles 395, 392 and 377 are right within 8 KiB.
+
+Limitations:
+    Which tiles run, and whether the last are shared, is cuDNN's choice: of 56 measured problems that are told here 41
+    come within a MiB, where 33 did without. All others are taken not to share.
+"""
+
+from math import prod
+from typing import NamedTuple
+
+from peaksight.virtual_gpu.kernels.convolution_problem import FLOAT_BYTES, TILE, TILE_BYTES, Convolution
+from peaksight.virtual_gpu.kernels.reductions import div_up
+
+FEWEST_CHANNELS = 128
+FEWEST_FILTERS = 96
+FEWEST_POSITIONS = 14_000
+MOST_POSITIONS_OF_WIDE = 60_000
+FILTERS_OF_HIGH_TILES = 512
+SMALL_SIDE = 3
+SHARED_SUM = 2048
+MANY_TO = 512
+ONE_WAVE = range(121, 133)
+
+# Of a step of the sum, in channels; and the fewest steps of a part in the only wave, or in a later one.
+CHANNELS_OF_STEP = 32
+STEPS_OF_ONLY_WAVE = 16
+STEPS_OF_LAST_WAVE = 5
+
+
+class Tiles(NamedTuple):
+    """A kernel's tile in positions and filters, of which a cluster takes so many, and multiprocessors of a wave."""
+
+    rows: int
+    columns: int
+    rows_of_cluster: int
+    columns_of_cluster: int
+    wave: int
+
+
+SQUARE = Tiles(128, 128, 8, 1, 120)
+WIDE = Tiles(64, 256, 4, 1, 120)
+HIGH = Tiles(256, 128, 1, 2, 132)
+
+
+def forward(convolution: Convolution) -> int:
+    """Bytes of partial sums for `y`: windows of three taps by three over images with many channels, or steps."""
+    tiles = _tiles(convolution) if _may_be_shared(convolution) else None
+    return partial_sums(convolution, tiles) if tiles else _sums_of_steps(convolution)
+
+
+def _may_be_shared(convolution: Convolution) -> bool:
+    is_image = convolution.is_of_images and not convolution.is_transposed and max(convolution.dilation) == 1
+    is_of_threes = set(convolution.kernel) == {SMALL_SIDE} and not convolution.is_half
+    return is_image and is_of_threes and convolution.channels >= FEWEST_CHANNELS
+
+
+def _tiles(convolution: Convolution) -> Tiles | None:
+    """Those whose last ones are shared, None where that is not known."""
+    filters, num_positions = convolution.filters, convolution.num_positions
+    if filters < FEWEST_FILTERS or num_positions < FEWEST_POSITIONS:
+        return None
+    if filters < WIDE.columns:
+        return SQUARE
+    if filters == WIDE.columns and num_positions < MOST_POSITIONS_OF_WIDE:
+        return WIDE
+    return HIGH if filters == FILTERS_OF_HIGH_TILES else None
+
+
+def partial_sums(convolution: Convolution, tiles: Tiles) -> int:
+    """Bytes of the parts of the last tiles."""
+    num_tiles = _padded(convolution.num_positions, tiles.rows, tiles.rows_of_cluster)
+    num_tiles *= _padded(convolution.filters, tiles.columns, tiles.columns_of_cluster)
+    num_shared = num_tiles % tiles.wave
+    if not num_shared:
+        return 0
+    num_parts = min(tiles.wave // num_shared, _most_parts(convolution, is_only=num_tiles == num_shared))
+    return num_shared * num_parts * tiles.rows * tiles.columns * FLOAT_BYTES if num_parts > 1 else 0
+
+
+def _padded(length: int, side: int, num_in_cluster: int) -> int:
+    """Tiles along a side, in whole clusters."""
+    return div_up(div_up(length, side), num_in_cluster) * num_in_cluster
+
+
+def _most_parts(convolution: Convolution, *, is_only: bool) -> int:
+    """A power of two, as many as the sum has steps for."""
+    num_steps = prod(convolution.kernel) * div_up(convolution.channels, CHANNELS_OF_STEP)
+    most = num_steps // (STEPS_OF_ONLY_WAVE if is_only else STEPS_OF_LAST_WAVE)
+    return 1 << most.bit_length() - 1 if most else 0
+
+
+def _sums_of_steps(convolution: Convolution) -> int:
+    """What tiles of a product that just fits a card of 132 multiprocessors leave, as longer sums are shared out.
+
+    Overlapping windows with a stride over images in single precision, of sums of 2048 or more to 512 filters: read off
+    18 problems of 128 tiles; 104, 112 and 120 tiles for sums of 2048, 3072 and 4096 and more.
+    """
+    filters = convolution.filters
+    is_image = convolution.is_of_images and max(convolution.dilation) == 1
+    is_step = convolution.overlaps and max(convolution.stride) > 1 and not convolution.is_transposed
+    if not (is_image and is_step) or convolution.is_half or convolution.sum_length < SHARED_SUM or filters < MANY_TO:
+        return 0
+    num_tiles = div_up(convolution.num_positions, TILE) * div_up(filters, TILE)
+    num_shared = 8 * min(15, 11 + convolution.sum_length // 1024)
+    return num_shared * TILE_BYTES if num_tiles in ONE_WAVE else 0
