@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils._triton import has_triton_package
 
+from peaksight.records import Role
 from peaksight.virtual_gpu.compiled import compiler, compiling
 from peaksight.virtual_gpu.unreached.probes import compile_with_probes
 
@@ -38,6 +39,15 @@ def batch():
 def eagerly(virtual_gpu):
     """Where and why something ran eagerly."""
     return [record.what for record in virtual_gpu.approximations.records() if record.slug == "compile"]
+
+
+def test_buffers_have_the_path_of_their_module(virtual_gpu):
+    """Which is that of its parameters, not one with the name of the compiler's wrapper in it."""
+    model = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8)).cuda()
+    torch.compile(model, backend="eager")(torch.randn(4, 8, device="cuda"))
+    named = {birth.module for birth in virtual_gpu.ledger.births if birth.role is Role.BUFFER}
+
+    assert named == {"Sequential.1"}
 
 
 @has_triton

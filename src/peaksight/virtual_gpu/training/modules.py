@@ -57,8 +57,9 @@ class Parameters:
             if parameter.grad is not None:
                 self._mark(parameter.grad, Role.GRADIENT, module)
         for root in self._roots:
-            for buffer, module in self._buffers_of(root):
-                self._mark(buffer, Role.BUFFER, module)
+            for module in reversed(list(root.modules())):  # of those that share a buffer the first comes last
+                for buffer in module.buffers(recurse=False):
+                    self._mark(buffer, Role.BUFFER, self._tree.path_of(module))
 
     def mark_state(self, optimizer: torch.optim.Optimizer) -> None:
         """Say of every tensor in the optimizer's state that it is optimizer state."""
@@ -66,13 +67,6 @@ class Parameters:
             module = self._all.get(parameter, "") if isinstance(parameter, torch.Tensor) else ""
             for tensor in _tensors(state):
                 self._mark(tensor, Role.OPTIMIZER_STATE, module)
-
-    def _buffers_of(self, root: nn.Module) -> Iterator[tuple[torch.Tensor, str]]:
-        """Each buffer with the path of its module; of those that share one the first comes last, whose name stays."""
-        path = self._tree.path_of(root)
-        for name, module in reversed(list(root.named_modules())):
-            for buffer in module.buffers(recurse=False):
-                yield buffer, f"{path}.{name}" if name else path
 
     def _mark(self, tensor: Any, role: Role, module: str = "") -> None:
         for part in _parts(tensor):
