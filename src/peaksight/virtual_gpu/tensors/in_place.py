@@ -60,14 +60,16 @@ OPERATORS = {aten.add.Tensor, *(operator for operators in FORMULAS.values() for 
 
 def in_place_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What the card runs for `func`, one of `OPERATORS`: itself, or in a backward pass its in-place form."""
-    if not called_by_engine(_DISPATCHING):
-        return func
     node = current_autograd_node()
-    name = "" if node is None else node.name()
-    if func is aten.add.Tensor:
-        return aten.add_.Tensor if name not in ADDING_FORMULAS and _accumulates(args, kwargs) else func
-    in_place = FORMULAS.get(name, {}).get(func)
-    if in_place is None or not _fits(func, args) or (func in _ALSO_OF_INPUTS and not is_last_reference(args)):
+    if node is None:  # which the engine sets for all that it calls
+        return func
+    name, is_sum = node.name(), func is aten.add.Tensor
+    in_place = aten.add_.Tensor if is_sum else FORMULAS.get(name, {}).get(func)
+    if in_place is None or not called_by_engine(_DISPATCHING):
+        return func
+    if is_sum:
+        return in_place if name not in ADDING_FORMULAS and _accumulates(args, kwargs) else func
+    if not _fits(func, args) or (func in _ALSO_OF_INPUTS and not is_last_reference(args)):
         return func
     return in_place
 
