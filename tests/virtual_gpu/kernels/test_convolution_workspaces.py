@@ -487,6 +487,60 @@ def test_kernels_are_tried_at_the_first_call(shape, weight, layout, padding, for
     assert 4 * max(second) < max(first)
 
 
+@pytest.mark.parametrize(
+    ("shape", "weight", "layout", "options", "forward", "of_input"),
+    [
+        # Fourier's tiles of four phases of a stride, and whole pictures: eight of 32 groups.
+        ((96, 1024, 14, 14), (1024, 32, 3, 3), torch.channels_last, {"stride": 2}, 24_379_520, 690_421_888),
+        ((128, 1024, 7, 7), (1024, 32, 3, 3), torch.channels_last, {}, 101_236_864, 327_434_368),
+        ((16, 256, 14, 14), (256, 16, 3, 3), torch.contiguous_format, {}, 11_116_672, 28_344_448),
+        # Two channels are widened to four.
+        ((64, 1024, 28, 28), (1024, 2, 3, 3), torch.channels_last, {"stride": 2}, 257_048_592, 257_052_176),
+    ],
+)  # fmt: skip
+def test_groups_are_tried_in_half(shape, weight, layout, options, forward, of_input):
+    """In float16; the gradient of the input takes more than that of the weight (an H200, 2026-11-30)."""
+    groups = shape[1] // weight[1]
+    (ahead, backward), _ = trials(shape, weight, layout, torch.float16, padding=1, groups=groups, **options)
+
+    assert [forward, of_input] == pytest.approx([ahead, backward], rel=0.02, abs=512)
+
+
+@pytest.mark.parametrize(("samples", "measured"), [(2, 29_196_288), (4, 29_196_288)])
+def test_winograd_s_tiles_of_groups_are_of_sixteen_samples(samples, measured):
+    """In bfloat16, which has no spectra."""
+    first, _ = trials(
+        (samples, 512, 28, 28), (512, 16, 3, 3), torch.contiguous_format, torch.bfloat16, padding=1, groups=32
+    )
+
+    assert first == (measured, measured)
+
+
+def test_groups_of_two_channels_are_widened_to_four():
+    """For the gradients in half alone, and for that of the weight where channels come last (an H200, 2026-11-30)."""
+    shapes, options = (
+        ((16, 1024, 28, 28), (1024, 2, 3, 3)),
+        {"padding": 1, "groups": 512, "card": lambda: card_of("h200")},
+    )
+
+    last = workspaces(*shapes, torch.channels_last, stride=2, **options)
+    assert last == ([], [64_372_752, 64_372_752])
+    assert workspaces((16, 1024, 16, 16), shapes[1], **options) == ([], [33_701_904])
+    assert workspaces(*shapes, torch.channels_last, torch.float32, stride=2, **options) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("shape", "measured"), [((32, 1024, 14, 14), 64_520_208), ((16, 64, 28, 28), 0), ((16, 960, 28, 28), 0)]
+)
+def test_depthwise_steps_go_to_cudnn_where_it_is_faster(shape, measured):
+    """In float16 by `check_cudnn_depthwise_workload_with_filter`: elsewhere there is nothing to try (an H200)."""
+    size = 7 if shape[1] == 960 else 3
+    options = {"padding": size // 2, "stride": 2, "groups": shape[1]}
+    first, second = trials(shape, (shape[1], 1, size, size), torch.contiguous_format, torch.float16, **options)
+
+    assert first[0] == (measured or second[0])
+
+
 def test_half_has_no_spectra():
     """Copies, and 16 MiB of sums."""
     first, _ = trials((32, 256, 56, 56), (256, 256, 3, 3), torch.channels_last, torch.float16, padding=1)

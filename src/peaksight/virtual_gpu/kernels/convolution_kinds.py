@@ -4,7 +4,12 @@ from math import prod
 
 import torch
 
-from peaksight.virtual_gpu.kernels.convolution_problem import MANY_IN_GROUPS, SMALL_WINDOW, Convolution
+from peaksight.virtual_gpu.kernels.convolution_problem import (
+    DESCRIPTOR_BYTES,
+    MANY_IN_GROUPS,
+    SMALL_WINDOW,
+    Convolution,
+)
 
 FEW_CHANNELS = 4
 FEW_POSITIONS = 1 << 8
@@ -58,3 +63,15 @@ def steps_to_few_positions(convolution: Convolution) -> bool:
 def steps_by_two_of_four(convolution: Convolution) -> bool:
     """Four taps by four with a stride of two, as generators and discriminators of images have them."""
     return convolution.kernel == (4, 4) and convolution.stride == (2, 2)
+
+
+def has_narrow_groups(convolution: Convolution) -> bool:
+    """Groups of two or three channels."""
+    return convolution.groups > 1 and 1 < convolution.channels < FEW_CHANNELS
+
+
+def widened_copies(convolution: Convolution) -> int:
+    """Bytes of copies of all three tensors whose groups have four channels, and as many more filters."""
+    widening = FEW_CHANNELS // convolution.channels
+    tensors = convolution.x.nbytes + convolution.y.nbytes
+    return widening * (tensors + widening * convolution.weight.nbytes) + DESCRIPTOR_BYTES

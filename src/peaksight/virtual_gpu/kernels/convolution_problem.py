@@ -122,7 +122,11 @@ class Convolution:
     def in_eights(self, many: int = MANY_IN_GROUPS) -> "Convolution":
         """What cuDNN runs at a time: eight of the groups that have `many` channels, of `x` or of `y`."""
         each = max(self.channels, self.filters // self.groups)
-        if self.groups <= GROUPS_AT_A_TIME or each < many or self.is_channels_last:
+        return self if each < many or self.is_channels_last else self.eight_groups()
+
+    def eight_groups(self) -> "Convolution":
+        """The first eight of more groups."""
+        if self.groups <= GROUPS_AT_A_TIME:
             return self
         x, y = (tensor[:, : GROUPS_AT_A_TIME * tensor.shape[1] // self.groups] for tensor in (self.x, self.y))
         weight = self.weight[: GROUPS_AT_A_TIME * self.weight.shape[0] // self.groups]

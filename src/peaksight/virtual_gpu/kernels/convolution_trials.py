@@ -1,95 +1,112 @@
-"""The first call of a convolution with `cudnn.benchmark`: one workspace, as large as the largest of ten kernels wants.
+"""The first call of a convolution with `cudnn.benchmark`: one workspace, as large as the largest of all plans wants.
 
-`benchmark_exec_plans` of ATen/native/cudnn/Conv_v8.cpp; later calls are those of the kernel that won. In single
-precision some kernels go through Fourier space, and their workspace holds the spectra of the weight twice: gigabytes
-for wide layers. Read off 384 first calls on an H200 (torch 2.11+cu130, cuDNN 9.19, 2026-11-29,
-benchmarks/kernels/network_layers.py).
+`benchmark_exec_plans` of ATen/native/cudnn/Conv_v8.cpp allocates it before it tries the plans of `get_plans_from_find`;
+later calls are those of the plan that won. Among the plans are nearly always those that go through Fourier space, which
+take gigabytes for wide layers in single precision. What torch requests beside 234 results of first calls is for each of
+them the largest workspace that cuDNN 9.19 tells of all its plans (an H200, torch 2.11+cu130, 2026-11-30).
 
 Limitations:
-    Which ten are tried is cuDNN's choice. The spectra are there to the byte; the gradient of the input with a
-    stride is read off four, and comes within a tenth. Strided groups can take more.
+    Which plans are tried is cuDNN's choice. Where no transform is among them, tiles that are shared out leave up to
+    17 MiB more beside the copies.
 """
 
 from math import prod
 
 import torch
 
+from peaksight.virtual_gpu.kernels import cudnn_fourier, cudnn_winograd, depthwise_convolutions
+from peaksight.virtual_gpu.kernels.convolution_kinds import FEW_CHANNELS, widened_copies
 from peaksight.virtual_gpu.kernels.convolution_problem import FLOAT_BYTES, Convolution
-from peaksight.virtual_gpu.kernels.cudnn_transforms import fourier_bytes
-from peaksight.virtual_gpu.kernels.cudnn_whole_windows import SMALLEST_SIDE, spectrum_bytes
 
-TILE_OF_INPUT = 32
-TILE_OF_STRIDED_INPUT = 64
-LARGEST_TILE = 256
 MOST_PARTIAL_BYTES = 1 << 24
-COPIES_OF_DEPTHWISE = 4
+PARTS_OF_WIDENED = 16
+MOST_CHANNELS_OF_GROUP = 32
 
 
 def forward(convolution: Convolution) -> int:
-    """Bytes for `y`: spectra of the weight and of `x`, each twice; a single tap has them if it narrows."""
-    if not _has_spectra(convolution, max(convolution.stride)) or _widens(convolution):
-        return _copies(convolution)
-    tile = _tile(convolution)
-    spectra = 2 * (_of_weight(convolution, tile) + _spectra(convolution.x, tile))
-    return spectra + convolution.weight.nbytes + _copies_of_last(convolution)
+    """Bytes for `y`: spectra of pictures, which a single tap has if it narrows; tiles of groups, or copies."""
+    if _is_left_to_torch(convolution):
+        return 0
+    is_whole = prod(convolution.stride) == 1 and cudnn_fourier.fits(convolution) and not _is_widening_tap(convolution)
+    of_spectra = cudnn_fourier.forward(convolution) if is_whole and _has_spectra(convolution) else 0
+    return max(of_spectra, _of_tiles(convolution), _copies(convolution))
 
 
 def gradient_of_input(convolution: Convolution) -> int:
-    """Bytes for the gradient of `x`: the spectra of all three, in tiles of a row."""
-    is_strided = max(convolution.stride) > 1
-    if not _has_spectra(convolution, 1) or not convolution.overlaps:
-        return _copies(convolution)
-    if is_strided and convolution.kernel[0] % 2 == 0 and not convolution.is_channels_last:
-        return _copies(convolution)
-    tile = TILE_OF_STRIDED_INPUT if is_strided else TILE_OF_INPUT
-    of_images = _spectra(convolution.x, tile) + _spectra(convolution.y, tile)
-    of_row = 1 if is_strided else -(-convolution.x.shape[-1] // (tile - 2))
-    return _of_weight(convolution, tile) + of_images * of_row + _copies_of_last(convolution)
+    """Bytes for the gradient of `x`: spectra of tiles, of images whose windows overlap."""
+    if _is_left_to_torch(convolution):
+        return 0
+    has_tiles = _has_spectra(convolution) and len(convolution.kernel) == 2 and convolution.overlaps
+    of_spectra = cudnn_fourier.gradient_of_input(convolution) if has_tiles else 0
+    return max(of_spectra, _of_tiles(convolution), _copies(convolution))
 
 
 def gradient_of_weight(convolution: Convolution) -> int:
-    """Bytes for the gradient of the weight: that of Fourier's transform; elsewhere partial sums."""
-    if _has_spectra(convolution, max(convolution.stride)):
-        return fourier_bytes(convolution, _tile(convolution)) + _copies_of_last(convolution)
-    if convolution.is_depthwise:
-        return _copies(convolution)
+    """Bytes for the gradient of the weight: spectra, or tiles of pictures too large for them; or partial sums."""
+    if _is_left_to_torch(convolution):
+        return 0
+    of_transform = _transformed_gradient(convolution)
+    if _is_widened(convolution):
+        return max(of_transform, widened_copies(convolution) + _partial_sums_of_widened(convolution))
+    if convolution.groups > 1:
+        return max(of_transform, _copies_of_groups(convolution))
     tensors = convolution.x.nbytes + convolution.y.nbytes
     sums = min(MOST_PARTIAL_BYTES, tensors + FLOAT_BYTES * convolution.weight.numel())
-    return sums + (0 if convolution.is_channels_last else tensors)
+    return of_transform or sums + (0 if convolution.is_channels_last else tensors)
 
 
-def _has_spectra(convolution: Convolution, stride: int) -> bool:
-    """An image in single precision, without groups, gaps and steps."""
-    is_image = len(convolution.kernel) == 2 and convolution.x.dtype == torch.float32
-    return is_image and convolution.groups == stride == max(convolution.dilation) == 1
+def _transformed_gradient(convolution: Convolution) -> int:
+    """Of single precision spectra where a tile holds the picture; else Winograd's tiles, of half in groups."""
+    is_single = convolution.x.dtype == torch.float32
+    is_whole = prod(convolution.stride) == 1 and cudnn_fourier.fits(convolution)
+    if is_single and is_whole and _has_spectra(convolution):
+        return cudnn_fourier.gradient_of_weight(convolution)
+    is_tiled = is_single or convolution.groups > 1
+    return cudnn_winograd.gradient_of_weight(convolution) if is_tiled and cudnn_winograd.fits(convolution) else 0
 
 
-def _widens(convolution: Convolution) -> bool:
-    return prod(convolution.kernel) == 1 and convolution.y.shape[1] >= convolution.x.shape[1]
+def _is_left_to_torch(convolution: Convolution) -> bool:
+    return convolution.is_depthwise and depthwise_convolutions.has_own_kernels(convolution)
 
 
-def _tile(convolution: Convolution) -> int:
-    """The power of two that holds an image and what the window adds to it."""
-    needed = max(convolution.x.shape[-2:]) + max(convolution.kernel) - 1
-    return min(LARGEST_TILE, max(SMALLEST_SIDE, 1 << (needed - 1).bit_length()))
+def _has_spectra(convolution: Convolution) -> bool:
+    """An image or a line without gaps, in single precision or, in narrow groups, in float16."""
+    if max(convolution.dilation) > 1 or len(convolution.kernel) > 2:
+        return False
+    is_of_groups = convolution.groups > 1 and convolution.channels <= MOST_CHANNELS_OF_GROUP
+    return convolution.x.dtype == torch.float32 or (is_of_groups and convolution.x.dtype == torch.float16)
 
 
-def _of_weight(convolution: Convolution, tile: int) -> int:
-    return convolution.weight.shape[0] * convolution.weight.shape[1] * spectrum_bytes(tile)
+def _is_widening_tap(convolution: Convolution) -> bool:
+    return prod(convolution.kernel) == 1 and convolution.filters >= convolution.x.shape[1]
 
 
-def _spectra(images: torch.Tensor, tile: int) -> int:
-    return images.shape[0] * images.shape[1] * spectrum_bytes(tile)
-
-
-def _copies_of_last(convolution: Convolution) -> int:
-    return convolution.copies() if convolution.is_channels_last else 0
+def _of_tiles(convolution: Convolution) -> int:
+    """Winograd's, of groups in half that lie as pictures do."""
+    is_of_groups = convolution.groups > 1 and convolution.is_half and not convolution.is_channels_last
+    return cudnn_winograd.of_result(convolution) if is_of_groups and cudnn_winograd.fits(convolution) else 0
 
 
 def _copies(convolution: Convolution) -> int:
-    """Either tensor in another layout; in groups of four for each channel that cuDNN has a kernel for."""
-    tensors = convolution.x.nbytes + convolution.y.nbytes
-    if not convolution.is_depthwise:
-        return tensors
-    has_kernels = convolution.is_channels_last or convolution.x.dtype == torch.float16
-    return COPIES_OF_DEPTHWISE * tensors if has_kernels else 0
+    """Either tensor in another layout; of groups in half in channels last as single precision, too."""
+    if _is_widened(convolution):
+        return widened_copies(convolution)
+    if convolution.groups == 1:
+        return convolution.x.nbytes + convolution.y.nbytes
+    is_converted = convolution.is_half and convolution.is_channels_last
+    return _copies_of_groups(convolution) * (2 if is_converted else 1)
+
+
+def _copies_of_groups(convolution: Convolution) -> int:
+    """All of them, or eight at a time where channels come last."""
+    return (convolution.eight_groups() if convolution.is_channels_last else convolution).copies()
+
+
+def _is_widened(convolution: Convolution) -> bool:
+    """Groups of fewer than four channels are widened to four."""
+    return convolution.groups > 1 and convolution.channels < FEW_CHANNELS
+
+
+def _partial_sums_of_widened(convolution: Convolution) -> int:
+    """Of the weight with four channels and as many more filters, in single precision."""
+    return PARTS_OF_WIDENED * FLOAT_BYTES * convolution.weight.numel() * (FEW_CHANNELS // convolution.channels) ** 2

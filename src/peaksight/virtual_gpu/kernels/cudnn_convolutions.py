@@ -21,10 +21,12 @@ from peaksight.virtual_gpu.kernels.convolution_kinds import (
     has_few_in_groups,
     has_large_window,
     has_long_groups,
+    has_narrow_groups,
     overlaps_by_half,
     padding,
     steps_by_two_of_four,
     steps_to_few_positions,
+    widened_copies,
 )
 from peaksight.virtual_gpu.kernels.convolution_problem import (
     MANY_IN_GROUPS,
@@ -55,7 +57,7 @@ def forward(convolution: Convolution) -> int:
     Few channels are padded, to four or eight in half; small windows of them need nothing, nor do windows in single
     precision that hardly overlap.
     """
-    if convolution.is_depthwise:
+    if convolution.is_depthwise or has_narrow_groups(convolution):
         return 0
     convolution = convolution.in_eights(MANY_IN_HALF if convolution.is_half else MANY_IN_GROUPS)
     if whole.takes_them(convolution):
@@ -80,11 +82,13 @@ def forward(convolution: Convolution) -> int:
 def gradient_of_input(convolution: Convolution) -> int:
     """Bytes of the workspace for the gradient of `x`.
 
-    Few channels need copies where windows overlap. Rows that load by fours alone want the weight too where there are
-    fewer filters than channels; read off three.
+    Few channels need copies where windows overlap; of groups in half they are widened to four (engine 22). Rows that
+    load by fours alone want the weight too where there are fewer filters than channels; read off three.
     """
     if convolution.is_depthwise or (has_few_in_groups(convolution) and not convolution.is_half):
         return 0
+    if has_narrow_groups(convolution):
+        return widened_copies(convolution) if convolution.is_half and prod(convolution.kernel) > 1 else 0
     convolution = convolution.in_eights(MANY_IN_HALF if convolution.is_half else MANY_IN_GROUPS)
     if dilated.takes_them(convolution):
         return dilated.gradient_of_input(convolution)

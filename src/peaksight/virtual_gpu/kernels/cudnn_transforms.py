@@ -10,14 +10,9 @@ Limitations:
     that are not padded one was measured.
 """
 
-from math import prod
+from peaksight.virtual_gpu.kernels import cudnn_fourier, cudnn_winograd
+from peaksight.virtual_gpu.kernels.convolution_problem import Convolution
 
-from peaksight.virtual_gpu.kernels.convolution_problem import FLOAT_BYTES, Convolution
-from peaksight.virtual_gpu.kernels.cudnn_whole_windows import SMALLEST_SIDE, spectrum_bytes, tile_of
-from peaksight.virtual_gpu.kernels.reductions import div_up
-
-TILE_SIDE = 4
-TILE_NUMBERS = 36
 FEWEST_CHANNELS = 32
 FEWEST_FILTERS = 24
 MOST_FILTERS = 64
@@ -36,23 +31,8 @@ def gradient_of_weight(convolution: Convolution) -> int | None:
     if not _may_be_transformed(convolution):
         return None
     if _is_winograd(convolution):
-        return winograd_bytes(convolution)
-    return fourier_bytes(convolution, tile_of(convolution)) if _is_fourier(convolution) else None
-
-
-def winograd_bytes(convolution: Convolution) -> int:
-    """Tiles of `x`, of `y` and of the weight."""
-    filters, channels = convolution.weight.shape[:2]
-    num_tiles = convolution.x.shape[0] * prod(div_up(side, TILE_SIDE) for side in convolution.y.shape[2:])
-    return FLOAT_BYTES * TILE_NUMBERS * (filters * channels + num_tiles * (filters + channels))
-
-
-def fourier_bytes(convolution: Convolution, tile: int) -> int:
-    """The spectra of `x` and `y`, or of the weight if they are more, twice; and a copy of `y`."""
-    samples, channels = convolution.x.shape[:2]
-    filters = convolution.y.shape[1]
-    num_spectra = max(samples * (channels + filters), channels * filters)
-    return 2 * num_spectra * spectrum_bytes(tile) + convolution.y.nbytes
+        return cudnn_winograd.gradient_of_weight(convolution)
+    return cudnn_fourier.gradient_of_weight(convolution) if _is_fourier(convolution) else None
 
 
 def _may_be_transformed(convolution: Convolution) -> bool:
@@ -87,4 +67,4 @@ def _is_fourier(convolution: Convolution) -> bool:
 def _is_of_small_pictures(convolution: Convolution) -> bool:
     """Three taps by three over pictures without padding that fit the smallest tile; read off one, of 512 pictures."""
     is_inside = convolution.y.shape[2] == convolution.x.shape[2] - 2
-    return convolution.kernel == (3, 3) and is_inside and max(convolution.x.shape[2:]) <= SMALLEST_SIDE
+    return convolution.kernel == (3, 3) and is_inside and max(convolution.x.shape[2:]) <= cudnn_fourier.SMALLEST_TILE

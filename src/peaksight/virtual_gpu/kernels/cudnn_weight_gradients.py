@@ -21,8 +21,10 @@ from peaksight.virtual_gpu.kernels.convolution_kinds import (
     has_few_in_groups,
     has_large_window,
     has_long_groups,
+    has_narrow_groups,
     padding,
     steps_to_few_positions,
+    widened_copies,
 )
 from peaksight.virtual_gpu.kernels.convolution_problem import FLOAT_BYTES, SMALL_WINDOW, TILE, TILE_BYTES, Convolution
 from peaksight.virtual_gpu.kernels.reductions import div_up
@@ -48,6 +50,9 @@ def gradient_of_weight(convolution: Convolution, num_multiprocessors: int) -> in
     """Bytes of the workspace for the gradient of the weight."""
     if convolution.is_depthwise:
         return depthwise_convolutions.gradient_of_weight(convolution, num_multiprocessors)
+    if has_narrow_groups(convolution):
+        is_widened = convolution.is_half and convolution.is_channels_last and prod(convolution.kernel) > 1
+        return widened_copies(convolution) if is_widened else 0
     convolution = convolution.in_eights()
     if convolution.is_product and prod(convolution.x.shape[2:]) == 1 and not convolution.is_half:
         return 0

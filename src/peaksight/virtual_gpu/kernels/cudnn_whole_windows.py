@@ -9,6 +9,7 @@ Limitations:
     Which of them go through Fourier space is cuDNN's choice: of two or four channels to several positions some do.
 """
 
+from peaksight.virtual_gpu.kernels import cudnn_fourier
 from peaksight.virtual_gpu.kernels.convolution_problem import Convolution
 
 MOST_CHANNELS = 4
@@ -16,7 +17,6 @@ FEWEST_PICTURES = 32
 FEWEST_PICTURES_TO_SEVERAL = 64
 SMALLEST_SIDE = 16
 LARGE_SIDE = 64
-COMPLEX_BYTES = 8
 
 
 def takes_them(convolution: Convolution) -> bool:
@@ -30,11 +30,7 @@ def takes_them(convolution: Convolution) -> bool:
 
 def forward(convolution: Convolution) -> int:
     """Bytes for `y`: the spectra of all that is made, or of a single picture's what it is made of."""
-    if not _has_spectra(convolution):
-        return 0
-    samples, filters = convolution.y.shape[:2]
-    num_spectra = samples * filters if filters > 1 else convolution.channels * (samples + filters)
-    return 2 * num_spectra * spectrum_bytes(tile_of(convolution)) + convolution.weight.nbytes
+    return cudnn_fourier.forward(convolution) if _has_spectra(convolution) else 0
 
 
 def _has_spectra(convolution: Convolution) -> bool:
@@ -45,14 +41,3 @@ def _has_spectra(convolution: Convolution) -> bool:
     is_single = max(convolution.y.shape[2:]) == 1
     is_large = min(convolution.x.shape[2:]) >= LARGE_SIDE and samples >= FEWEST_PICTURES_TO_SEVERAL
     return is_single or (channels == 1 and is_large)
-
-
-def tile_of(convolution: Convolution) -> int:
-    """The power of two that holds a picture with its padding."""
-    padded = (out + size - 1 for out, size in zip(convolution.y.shape[2:], convolution.kernel, strict=True))
-    return max(SMALLEST_SIDE, 1 << (max(padded) - 1).bit_length())
-
-
-def spectrum_bytes(tile: int) -> int:
-    """Of real numbers: half of the frequencies and one."""
-    return tile * (tile // 2 + 1) * COMPLEX_BYTES

@@ -39,7 +39,7 @@ def has_own_kernels(convolution: Convolution) -> bool:
 def gradient_of_weight(convolution: Convolution, num_multiprocessors: int) -> int:
     """Copies, or where channels come last sums in parts: in half of images, in single precision of large windows."""
     if not convolution.is_channels_last:
-        return convolution.x.nbytes + convolution.y.nbytes + DESCRIPTOR_BYTES if _takes_cudnn(convolution) else 0
+        return convolution.x.nbytes + convolution.y.nbytes + DESCRIPTOR_BYTES if _is_copied(convolution) else 0
     if convolution.is_half and _has_dense_groups(convolution):
         return GROUP * (convolution.x.nbytes + convolution.y.nbytes)
     return (
@@ -76,18 +76,33 @@ def _has_dense_groups(convolution: Convolution) -> bool:
     return is_wide and convolution.num_positions >= MANY_POSITIONS
 
 
-def _takes_cudnn(convolution: Convolution) -> bool:
-    """`check_cudnn_depthwise_workload_with_filter` for windows that move by one; wider steps take no workspace.
-
-    Nor do few positions or many channels.
-    """
+def _is_copied(convolution: Convolution) -> bool:
+    """Of those that cuDNN runs: windows that move by one over many positions, of up to 256 channels."""
     return (
-        convolution.x.dtype == torch.float16
-        and convolution.kernel in SQUARES
-        and max(convolution.dilation) == 1
+        _takes_cudnn(convolution)
         and prod(convolution.stride) == 1
-        and FEWEST_CHANNELS <= convolution.x.shape[1] <= MOST_CHANNELS
+        and convolution.x.shape[1] <= MOST_CHANNELS
         and convolution.x.shape[1] % CHANNELS_OF_LOAD == 0
         and convolution.num_positions >= FEWEST_POSITIONS
-        and convolution.x.shape[-1] >= FEWEST_COLUMNS
     )
+
+
+def _takes_cudnn(convolution: Convolution) -> bool:
+    """`use_cudnn_depthwise` and `check_cudnn_depthwise_workload_with_filter` of Convolution.cpp, for images."""
+    samples, channels, *_, columns = convolution.x.shape
+    if convolution.x.dtype != torch.float16 or max(convolution.dilation) > 1 or channels < FEWEST_CHANNELS:
+        return False
+    if convolution.kernel not in SQUARES or columns < FEWEST_COLUMNS or len(set(convolution.stride)) > 1:
+        return False
+    if convolution.stride[0] == 1:
+        return True
+    return convolution.stride[0] == 2 and _is_worth_a_step(samples, channels, columns, convolution.kernel[0])
+
+
+def _is_worth_a_step(samples: int, channels: int, columns: int, size: int) -> bool:
+    """Whether cuDNN's kernels for a stride of two are the faster ones."""
+    if size == 1:
+        return (
+            columns <= LARGE_SIDE if samples == 1 else samples <= 16 and channels >= 128 and columns <= FEWEST_COLUMNS
+        )
+    return samples == 1 or channels >= MANY_CHANNELS or (channels >= MOST_CHANNELS and columns >= LARGE_SIDE)
