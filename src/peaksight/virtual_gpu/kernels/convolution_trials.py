@@ -1,13 +1,13 @@
 """The first call of a convolution with `cudnn.benchmark`: one workspace, as large as the largest of all plans wants.
 
 `benchmark_exec_plans` of ATen/native/cudnn/Conv_v8.cpp allocates it before it tries the plans of `get_plans_from_find`;
-later calls are those of the plan that won. Among the plans are nearly always those that go through Fourier space, which
-take gigabytes for wide layers in single precision. What torch requests beside 234 results of first calls is for each of
-them the largest workspace that cuDNN 9.19 tells of all its plans (an H200, torch 2.11+cu130, 2026-11-30).
+later calls are those of the plan that won. What torch requests is the largest workspace that cuDNN 9.19 tells of all
+its plans (an H200, torch 2.11+cu130, 2026-11-30, benchmarks/kernels): of 5,577 results 83% come within a MiB. Among the
+plans are nearly always those that go through Fourier space, which take gigabytes for wide layers in single precision.
 
 Limitations:
-    Which plans are tried is cuDNN's choice. Where no transform is among them, tiles that are shared out leave up to
-    17 MiB more beside the copies.
+    Which plans are among them is cuDNN's choice: for `y` of a single tap those in Fourier space are in 435 of 761
+    problems. Where no transform is, tiles that are shared out leave up to 17 MiB more beside the copies.
 """
 
 from math import prod
@@ -21,24 +21,30 @@ from peaksight.virtual_gpu.kernels.convolution_problem import FLOAT_BYTES, Convo
 MOST_PARTIAL_BYTES = 1 << 24
 PARTS_OF_WIDENED = 16
 MOST_CHANNELS_OF_GROUP = 32
+MANY_GROUPS = 32
+LARGEST_WIDENED = 5
+LARGEST_WIDENED_STEP = 3
 
 
 def forward(convolution: Convolution) -> int:
-    """Bytes for `y`: spectra of pictures, which a single tap has if it narrows; tiles of groups, or copies."""
+    """Bytes for `y`: spectra of pictures, tiles of groups, or copies."""
     if _is_left_to_torch(convolution):
         return 0
-    is_whole = prod(convolution.stride) == 1 and cudnn_fourier.fits(convolution) and not _is_widening_tap(convolution)
-    of_spectra = cudnn_fourier.forward(convolution) if is_whole and _has_spectra(convolution) else 0
-    return max(of_spectra, _of_tiles(convolution), _copies(convolution))
+    is_whole = prod(convolution.stride) == 1 and cudnn_fourier.fits(convolution)
+    has_pictures = is_whole and _has_spectra(convolution) and not _is_narrow_in_half(convolution)
+    of_spectra = cudnn_fourier.forward(convolution) if has_pictures else 0
+    copies = 0 if _is_not_widened(convolution, LARGEST_WIDENED) else _copies(convolution, is_converted=True)
+    return max(of_spectra, _of_tiles(convolution), copies)
 
 
 def gradient_of_input(convolution: Convolution) -> int:
     """Bytes for the gradient of `x`: spectra of tiles, of images whose windows overlap."""
     if _is_left_to_torch(convolution):
         return 0
-    has_tiles = _has_spectra(convolution) and len(convolution.kernel) == 2 and convolution.overlaps
-    of_spectra = cudnn_fourier.gradient_of_input(convolution) if has_tiles else 0
-    return max(of_spectra, _of_tiles(convolution), _copies(convolution))
+    is_image = len(convolution.kernel) == 2 and convolution.overlaps and _has_spectra(convolution)
+    of_spectra = cudnn_fourier.gradient_of_input(convolution) if is_image and not _has_other_steps(convolution) else 0
+    is_left = prod(convolution.stride) > 1 and _is_not_widened(convolution, LARGEST_WIDENED_STEP)
+    return max(of_spectra, _of_tiles(convolution), 0 if is_left else _copies(convolution))
 
 
 def gradient_of_weight(convolution: Convolution) -> int:
@@ -77,24 +83,33 @@ def _has_spectra(convolution: Convolution) -> bool:
     return convolution.x.dtype == torch.float32 or (is_of_groups and convolution.x.dtype == torch.float16)
 
 
-def _is_widening_tap(convolution: Convolution) -> bool:
-    return prod(convolution.kernel) == 1 and convolution.filters >= convolution.x.shape[1]
+def _is_narrow_in_half(convolution: Convolution) -> bool:
+    return convolution.is_half and convolution.channels < FEW_CHANNELS and not convolution.is_depthwise
+
+
+def _has_other_steps(convolution: Convolution) -> bool:
+    """Whether a stride is left to other plans: in wide groups, and in half in few of them."""
+    if convolution.groups == 1 or prod(convolution.stride) == 1:
+        return False
+    is_of_few = convolution.is_half and convolution.groups < MANY_GROUPS
+    return is_of_few or convolution.channels > MOST_CHANNELS_OF_GROUP
 
 
 def _of_tiles(convolution: Convolution) -> int:
-    """Winograd's, of groups in half that lie as pictures do."""
+    """Winograd's, of narrow groups in half that lie as pictures do."""
     is_of_groups = convolution.groups > 1 and convolution.is_half and not convolution.is_channels_last
-    return cudnn_winograd.of_result(convolution) if is_of_groups and cudnn_winograd.fits(convolution) else 0
+    is_tiled = is_of_groups and FEW_CHANNELS <= convolution.channels < MOST_CHANNELS_OF_GROUP
+    return cudnn_winograd.of_result(convolution) if is_tiled and cudnn_winograd.fits(convolution) else 0
 
 
-def _copies(convolution: Convolution) -> int:
-    """Either tensor in another layout; of groups in half in channels last as single precision, too."""
+def _copies(convolution: Convolution, *, is_converted: bool = False) -> int:
+    """Either tensor in another layout; of groups in half in channels last as single precision, too, if converted."""
     if _is_widened(convolution):
         return widened_copies(convolution)
     if convolution.groups == 1:
         return convolution.x.nbytes + convolution.y.nbytes
-    is_converted = convolution.is_half and convolution.is_channels_last
-    return _copies_of_groups(convolution) * (2 if is_converted else 1)
+    is_twice = is_converted and convolution.is_half and convolution.is_channels_last
+    return _copies_of_groups(convolution) * (2 if is_twice else 1)
 
 
 def _copies_of_groups(convolution: Convolution) -> int:
@@ -105,6 +120,12 @@ def _copies_of_groups(convolution: Convolution) -> int:
 def _is_widened(convolution: Convolution) -> bool:
     """Groups of fewer than four channels are widened to four."""
     return convolution.groups > 1 and convolution.channels < FEW_CHANNELS
+
+
+def _is_not_widened(convolution: Convolution, largest: int) -> bool:
+    """Such groups with larger windows, which have other kernels in single precision where channels come last."""
+    is_last = convolution.is_channels_last and not convolution.is_half
+    return is_last and _is_widened(convolution) and max(convolution.kernel) > largest
 
 
 def _partial_sums_of_widened(convolution: Convolution) -> int:

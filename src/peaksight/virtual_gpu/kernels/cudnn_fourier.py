@@ -2,11 +2,8 @@
 
 Pictures go whole, in a power of two that holds them with their padding, up to 256; the gradient of the input goes by
 tiles of 32, two of them at a time, and with a stride as a picture for each phase of it. Of groups eight go at a time.
-All are there to the byte in the plans that cuDNN 9.19 tells on an H200 (benchmarks/kernels): 60 for `y`, 45 for the
-gradient of the weight, 87 of 93 for that of the input. Engines 3, 18 and 50 of its list.
-
-Limitations:
-    Strided windows of seven taps, and strided groups of up to four channels, take up to a tenth more.
+All are there to the byte in the plans that cuDNN 9.19 tells on an H200 (engines 3, 18 and 50; benchmarks/kernels): in
+1,510 of 1,519 for `y`, 1,442 of 1,451 for the gradient of the weight, 2,322 of 2,325 for that of the input.
 """
 
 from dataclasses import dataclass
@@ -19,6 +16,7 @@ SMALLEST_TILE = 16
 LARGEST_TILE = 256
 TILE = 32
 MOST_TILES = 2
+ALIGNMENT = 8
 COMPLEX_BYTES = 8
 
 
@@ -51,14 +49,19 @@ def gradient_of_weight(convolution: Convolution) -> int:
 
 
 def gradient_of_input(convolution: Convolution) -> int:
-    """Bytes for the gradient of `x`: spectra of the weight, and of two tiles of both pictures."""
+    """Bytes for the gradient of `x`: spectra of the weight, and of two tiles of both pictures.
+
+    With a stride the channels of all phases are padded to eight, and so are filters.
+    """
     part = convolution.eight_groups()
-    samples, channels, filters, pairs = _counts(part)
     phases = _phases_of(part)
     num_phases = prod(phase.step for phase in phases)
     num_tiles = min(MOST_TILES, prod(div_up(phase.length, TILE - phase.taps + 1) for phase in phases))
+    samples, channels, filters, pairs = _counts(part)
+    if num_phases > 1:
+        channels, filters, pairs = _padded_counts(part, num_phases)
     of_pictures = samples * (num_phases * channels + filters)
-    copied = _copies(part) if num_phases == 1 else _padded(part, phases)
+    copied = _copies(part) if num_phases == 1 else _padded_copies(part, phases)
     return _spectrum_bytes(TILE) * (pairs * num_phases + num_tiles * of_pictures) + copied
 
 
@@ -88,22 +91,31 @@ def _phase(x: int, y: int, size: int, step: int) -> _Phase:
     return _Phase(step, length, taps, is_uneven=length != y + 2 * before - taps + 1)
 
 
-def _padded(convolution: Convolution, phases: list[_Phase]) -> int:
-    """Copies of `x` in whole phases, of `y`, and of the weight with whole taps."""
-    samples, channels, filters, pairs = _counts(convolution)
-    x = samples * channels * prod(phase.length * phase.step for phase in phases)
-    sides = zip(convolution.y.shape[2:], phases, strict=True)
-    y = samples * filters * prod(side + phase.is_uneven for side, phase in sides)
+def _padded_counts(part: Convolution, num_phases: int) -> tuple[int, int, int]:
+    """Channels, filters and pairs."""
+    alignment = max(1, ALIGNMENT // num_phases)
+    channels = div_up(part.channels, alignment) * alignment
+    filters = div_up(part.filters // part.groups, ALIGNMENT) * ALIGNMENT * part.groups
+    return part.groups * channels, filters, channels * filters
+
+
+def _padded_copies(part: Convolution, phases: list[_Phase]) -> int:
+    """Of `x` in whole phases, of `y`, and of the weight with whole taps."""
+    channels, filters, pairs = _padded_counts(part, prod(phase.step for phase in phases))
+    x = channels * prod(phase.length * phase.step for phase in phases)
+    y = filters * prod(side + phase.is_uneven for side, phase in zip(part.y.shape[2:], phases, strict=True))
     weight = pairs * prod(phase.taps * phase.step for phase in phases)
-    return (x + y + weight) * convolution.x.itemsize + DESCRIPTOR_BYTES * convolution.groups
+    return (part.x.shape[0] * (x + y) + weight) * part.x.itemsize + DESCRIPTOR_BYTES * part.groups
 
 
-def _copies(convolution: Convolution) -> int:
-    """Pictures of groups, and all that has channels last."""
-    if convolution.groups == 1 and not convolution.is_channels_last:
-        return 0
-    weight = convolution.weight.nbytes if convolution.is_channels_last else 0
-    return convolution.x.nbytes + convolution.y.nbytes + weight + DESCRIPTOR_BYTES * convolution.groups
+def _copies(part: Convolution) -> int:
+    """Pictures of groups that lie apart, and all that has channels last, but for the weight of a single tap."""
+    if not part.is_channels_last:
+        return (
+            part.x.nbytes + part.y.nbytes + DESCRIPTOR_BYTES * part.groups if part.groups > 1 < part.x.shape[0] else 0
+        )
+    weight = part.weight.nbytes if prod(part.kernel) > 1 else 0
+    return part.x.nbytes + part.y.nbytes + weight + DESCRIPTOR_BYTES * part.groups
 
 
 def _counts(convolution: Convolution) -> tuple[int, int, int, int]:
