@@ -1,9 +1,9 @@
 """Ask cuDNN for the workspaces of convolutions, and measure some: `python ask_cudnn_convolutions.py FILE SECONDS`.
 
 The first line of FILE.jsonl.gz has the properties of the card and the versions. Of the others each is a problem and one
-of three answers, by processes side by side until the time is over: `plans`, every plan of cuDNN for each result as
-cudnn_plans.py has it; `measured`, the bytes that torch requests beside each result in its first call and in a second;
-`tried`, the same under `cudnn.benchmark`.
+of three answers, by processes side by side until the time is over: `plans`, cuDNN's plans for each result as
+cudnn_plans.py has them, those of an engine and as many bytes once; `measured`, the bytes that torch requests beside
+each result in its first call and in a second; `tried`, the same under `cudnn.benchmark`.
 
 Problems are those of convolution_series.py and of workload_layers.jsonl.gz; plans are also asked for some that
 network_layers.py and drawn_layers.py measured. With `--device DEVICE.json`, a card's properties, only plans are asked,
@@ -18,7 +18,7 @@ import multiprocessing
 import os
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -96,7 +96,7 @@ def answerer(kind: str, device: dict[str, Any] | None) -> Callable[[dict[str, An
     """The function that answers problems of a kind."""
     if kind == "plans":
         cudnn = Cudnn(device)
-        return lambda problem: {result: list(map(shortened, cudnn.plans(problem, result))) for result in RESULTS}
+        return lambda problem: {result: distinct(cudnn.plans(problem, result)) for result in RESULTS}
     import torch
 
     torch.backends.cudnn.benchmark = kind == "tried"
@@ -133,10 +133,13 @@ def answered(answer: Callable[[dict[str, Any]], dict[str, Any]], problem: dict[s
         return {"error": str(error)[:200]}
 
 
-def shortened(plan: list[Any]) -> list[Any]:
-    """A plan with its knobs as a word."""
-    engine, num_bytes, knobs, notes, is_fallback = plan
-    return [engine, num_bytes, " ".join(f"{kind}={value}" for kind, value in knobs.items()), notes, int(is_fallback)]
+def distinct(plans: Iterable[list[Any]]) -> list[list[Any]]:
+    """Plans as [engine, bytes, knobs, is fallback], of those of an engine and as many bytes the first."""
+    found: dict[tuple[int, int | None], list[Any]] = {}
+    for engine, num_bytes, knobs, _, is_fallback in plans:
+        words = knobs if isinstance(knobs, str) else " ".join(f"{kind}={value}" for kind, value in knobs.items())
+        found.setdefault((engine, num_bytes), [engine, num_bytes, words, int(is_fallback)])
+    return list(found.values())
 
 
 def as_tuple(problem: dict[str, Any]) -> tuple[Any, ...]:

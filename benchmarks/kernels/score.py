@@ -1,11 +1,12 @@
 """Compare the rules for workspaces of convolutions with what single calls took: `python -m benchmarks.kernels.score`.
 
-Each file is one that a script beside this one wrote on a card. Trials of `cudnn.benchmark` are left out.
+Each file is one that a script beside this one wrote on a card. First calls under `cudnn.benchmark` have rows of their
+own.
 """
 
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import torch
 
 from benchmarks.tables import table
 from peaksight.units import MIB
-from peaksight.virtual_gpu.kernels import cudnn_convolutions, cudnn_weight_gradients
+from peaksight.virtual_gpu.kernels import convolution_trials, cudnn_convolutions, cudnn_weight_gradients
 from peaksight.virtual_gpu.kernels.convolution_problem import Convolution
 
 FILES = (
@@ -23,10 +24,12 @@ FILES = (
     "drawn_layers_h200",
     "drawn_layers_again",
 )
+PLANS = "convolution_plans"
 NUM_MULTIPROCESSORS = 132
 # Of usual_channels.py, whose windows of that stride lie side by side.
 LONGEST_STRIDE = 4
 RESULTS = ("forward", "input", "weight")
+Rule = Callable[[dict[str, Any], str], int]
 
 
 def main() -> None:
@@ -36,13 +39,30 @@ def main() -> None:
 
 def _rows() -> Iterator[tuple[str, ...]]:
     for name in FILES:
-        (file,) = Path(__file__).parent.glob(f"{name}_*.jsonl.gz")
-        calls = [_usual(json.loads(line)) for line in gzip.decompress(file.read_bytes()).splitlines()]
-        for result in RESULTS:
-            off = [abs(_predicted(call, result) - call[result]) for call in calls if _is_measured(call, result)]
-            if off:
-                close = sum(num_bytes <= MIB for num_bytes in off) / len(off)
-                yield name, result, f"{len(off):,}", f"{close:.0%}", f"{sum(off) / len(off) / MIB:.1f}"
+        calls = [call for call in map(_usual, _lines(name)) if call.get("kind") != "trials"]
+        yield from _rows_of(name, calls, _predicted)
+    answered = [line for line in _lines(PLANS) if "error" not in line.get("measured", line.get("tried", "error"))]
+    measured = [
+        line | {name: last for name, (_, last) in line["measured"].items()} for line in answered if "measured" in line
+    ]
+    tried = [line | {name: first for name, (first, _) in line["tried"].items()} for line in answered if "tried" in line]
+    yield from _rows_of(PLANS, measured, _predicted)
+    yield from _rows_of(f"{PLANS}, tried", tried, _tried)
+    known = [*_lines("network_layers_trials"), *(call for call in _lines("drawn_layers_h200") if "kind" in call)]
+    yield from _rows_of("others, tried", [call for call in known if call.get("kind", "trials") == "trials"], _tried)
+
+
+def _lines(name: str) -> list[dict[str, Any]]:
+    (file,) = Path(__file__).parent.glob(f"{name}_*.jsonl.gz")
+    return [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
+
+
+def _rows_of(name: str, calls: list[dict[str, Any]], rule: Rule) -> Iterator[tuple[str, ...]]:
+    for result in RESULTS:
+        off = [abs(rule(call, result) - call[result]) for call in calls if call.get(result) is not None]
+        if off:
+            close = sum(num_bytes <= MIB for num_bytes in off) / len(off)
+            yield name, result, f"{len(off):,}", f"{close:.0%}", f"{sum(off) / len(off) / MIB:.1f}"
 
 
 def _usual(call: dict[str, Any]) -> dict[str, Any]:
@@ -56,10 +76,6 @@ def _usual(call: dict[str, Any]) -> dict[str, Any]:
     return call | sides | steps
 
 
-def _is_measured(call: dict[str, Any], result: str) -> bool:
-    return call.get(result) is not None and call.get("kind") != "trials"
-
-
 def _predicted(call: dict[str, Any], result: str) -> int:
     problem = problem_of(call)
     if result == "weight":
@@ -68,6 +84,18 @@ def _predicted(call: dict[str, Any], result: str) -> int:
         return 0
     is_of_x = (result == "input") != call["transposed"]
     return (cudnn_convolutions.gradient_of_input if is_of_x else cudnn_convolutions.forward)(problem)
+
+
+def _tried(call: dict[str, Any], result: str) -> int:
+    """Of the first call under `cudnn.benchmark`."""
+    problem = problem_of(call)
+    if problem.is_of_single_channels:
+        return 0
+    if result == "weight":
+        return max(_predicted(call, result), convolution_trials.gradient_of_weight(problem))
+    is_of_x = (result == "input") != call["transposed"]
+    trial = convolution_trials.gradient_of_input if is_of_x else convolution_trials.forward
+    return max(_predicted(call, result), trial(problem))
 
 
 def problem_of(call: dict[str, Any]) -> Convolution:
