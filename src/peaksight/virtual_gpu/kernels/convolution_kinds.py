@@ -16,6 +16,8 @@ FEW_POSITIONS = 1 << 8
 LARGE_WINDOW = 49
 LARGE_BATCH = 64
 LARGE_WEIGHT = 1 << 19
+RANKED_CHANNELS = 256
+MANY_RANKED_POSITIONS = 2048
 
 
 def padding(convolution: Convolution) -> int:
@@ -63,6 +65,17 @@ def steps_to_few_positions(convolution: Convolution) -> bool:
 def steps_by_two_of_four(convolution: Convolution) -> bool:
     """Four taps by four with a stride of two, as generators and discriminators of images have them."""
     return convolution.kernel == (4, 4) and convolution.stride == (2, 2)
+
+
+def steps_from_256_channels(convolution: Convolution) -> bool:
+    """Overlapping windows with a stride over images in single precision, of 256 channels to 2048 positions and more.
+
+    cuDNN ranks other plans first for them: none of 45 is tried in Fourier space, where nearly all others are.
+    """
+    is_image = convolution.is_of_images and max(convolution.dilation) == 1 and not convolution.is_half
+    is_step = convolution.overlaps and min(convolution.stride) > 1
+    is_wide = convolution.channels == RANKED_CHANNELS and convolution.num_positions >= MANY_RANKED_POSITIONS
+    return is_image and is_step and is_wide
 
 
 def has_narrow_groups(convolution: Convolution) -> bool:

@@ -15,7 +15,11 @@ from math import prod
 import torch
 
 from peaksight.virtual_gpu.kernels import cudnn_fourier, cudnn_winograd, depthwise_convolutions
-from peaksight.virtual_gpu.kernels.convolution_kinds import FEW_CHANNELS, widened_copies
+from peaksight.virtual_gpu.kernels.convolution_kinds import (
+    FEW_CHANNELS,
+    steps_from_256_channels,
+    widened_copies,
+)
 from peaksight.virtual_gpu.kernels.convolution_problem import FLOAT_BYTES, Convolution
 
 MOST_PARTIAL_BYTES = 1 << 24
@@ -88,8 +92,10 @@ def _is_narrow_in_half(convolution: Convolution) -> bool:
 
 
 def _has_other_steps(convolution: Convolution) -> bool:
-    """Whether a stride is left to other plans: in wide groups, and in half in few of them."""
-    if convolution.groups == 1 or prod(convolution.stride) == 1:
+    """Whether a stride is left to other plans: in wide groups, in half in few of them, and of 256 channels."""
+    if convolution.groups == 1:
+        return steps_from_256_channels(convolution)
+    if prod(convolution.stride) == 1:
         return False
     is_of_few = convolution.is_half and convolution.groups < MANY_GROUPS
     return is_of_few or convolution.channels > MOST_CHANNELS_OF_GROUP

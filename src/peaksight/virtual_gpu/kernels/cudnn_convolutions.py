@@ -25,6 +25,7 @@ from peaksight.virtual_gpu.kernels.convolution_kinds import (
     overlaps_by_half,
     padding,
     steps_by_two_of_four,
+    steps_from_256_channels,
     steps_to_few_positions,
     widened_copies,
 )
@@ -41,8 +42,6 @@ MOST_POSITIONS = 1 << 17
 MOST_POSITIONS_OF_LINES = 1 << 14
 MANY_POSITIONS_OF_STEPS = 1 << 14
 MANY_POSITIONS_OF_TAPS = 1 << 13
-TRANSFORMED_CHANNELS = 256
-MANY_TRANSFORMED_POSITIONS = 2048
 FEW_FILTERS = 64
 FEW_BOTH = 32
 SMALL_SIDE = 3
@@ -112,10 +111,7 @@ def _transformed_weight(convolution: Convolution) -> int:
 
     So in all of 85 problems of 2048 positions and more, within a MiB; of fewer, or of other channels, in none.
     """
-    is_image = convolution.is_of_images and max(convolution.dilation) == 1
-    if not is_image or convolution.is_half or convolution.channels != TRANSFORMED_CHANNELS:
-        return 0
-    is_transformed = steps_by_two_of_four(convolution) and convolution.num_positions >= MANY_TRANSFORMED_POSITIONS
+    is_transformed = steps_from_256_channels(convolution) and steps_by_two_of_four(convolution)
     return convolution.weight.nbytes * 20 // 16 if is_transformed else 0
 
 
