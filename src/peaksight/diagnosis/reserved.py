@@ -58,7 +58,7 @@ class Reserved:
 
     def by_emptying(self) -> tuple[int, int]:
         """What is reserved at most with the script's calls of `torch.cuda.empty_cache()`, and without them."""
-        others = (call for call in self._capture.calls if call.action is not Action.EMPTY_CACHE)
+        others = (call for call in self._capture.calls if call.action is not Action.EMPTY_CACHE or not call.what)
         return self._peak_with(self._capture.calls), self._peak_with(others)
 
     def _peak_with(self, calls: Iterable[AllocatorCall]) -> int:

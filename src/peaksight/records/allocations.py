@@ -101,7 +101,7 @@ class AllocatorCall:
     `bytes` are what was taken outside the allocator (OUTSIDE: by the library `what`), may be reserved from here on
     (ALLOWED, 0 is no cap), or could not be had by the operator `what` although every cached block was given back
     (FAILED, on `stream`) and was then done without (DONE_WITHOUT). `what` of SETTINGS is their text, that of
-    EMPTY_CACHE the line that asked for it.
+    EMPTY_CACHE the line that asked for it, none where PyTorch did.
     """
 
     tick: int

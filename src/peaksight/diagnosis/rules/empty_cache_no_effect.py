@@ -36,7 +36,7 @@ from peaksight.units import format_bytes
 def examine(evidence: Evidence) -> Answer:
     """The same run with and without the calls."""
     capture = evidence.capture
-    calls = [call for call in capture.calls if call.action is Action.EMPTY_CACHE]
+    calls = [call for call in capture.calls if call.action is Action.EMPTY_CACHE and call.what]
     if not calls:
         return Refuted("torch.cuda.empty_cache() is never called")
     reserved, without = evidence.reserved.by_emptying()

@@ -22,6 +22,7 @@ from peaksight.virtual_gpu.kernels import (
 from peaksight.virtual_gpu.kernels.convolution_problem import Convolution
 from peaksight.virtual_gpu.kernels.reductions import split_sum
 from peaksight.virtual_gpu.kernels.temporaries import (
+    EMPTY_CACHE,
     RESULTS,
     Dispensable,
     KernelCall,
@@ -50,11 +51,11 @@ def forward(call: KernelCall) -> Temporaries | None:
         return ()
     layout = _memory_format(input, weight)
     copies = [*_copies(weight, layout), *_copies(input, layout)]
-    workspace = 0
+    workspace: Temporaries = ()
     if _takes_tensor_cores(input, call):
         convolution = _convolution(call, call.out, layout)
         workspace = _of_result(convolution, call, is_of_x=convolution.is_transposed)
-    return (*copies, RESULTS, *_passing(workspace), *(-num_bytes for num_bytes in reversed(copies)))
+    return (*copies, RESULTS, *workspace, *(-num_bytes for num_bytes in reversed(copies)))
 
 
 def backward(call: KernelCall) -> Temporaries | None:
@@ -73,9 +74,10 @@ def backward(call: KernelCall) -> Temporaries | None:
     num_multiprocessors = call.rules.multi_processor_count
     inputs = _copies(input, layout) if for_weight else []
     gradients = _copies(gradient, layout)
+    weights = _copies(weight, layout)
     parts = [
-        (Result.at(0), *together(*_copies(weight, layout), *_existing(of_input))) if for_input else (),
-        (Result.at(1), *_passing(of_weight)) if for_weight else (),
+        (Result.at(0), *weights, *of_input, *(-num_bytes for num_bytes in weights)) if for_input else (),
+        (Result.at(1), *of_weight) if for_weight else (),
     ]
     bias = (Result.at(2), *_sum_over_positions(gradient, num_multiprocessors)) if for_bias else ()
     if depthwise_convolutions.has_own_kernels(_convolution(call, gradient, layout)):
@@ -84,35 +86,40 @@ def backward(call: KernelCall) -> Temporaries | None:
     return (*inputs, *gradients, *parts[0], *parts[1], *freed, *bias, *(-num_bytes for num_bytes in inputs))
 
 
-def _gradient_workspaces(call: KernelCall, layout: torch.memory_format) -> tuple[int, int]:
-    """Bytes for the gradient of the input, and of the weight."""
+def _gradient_workspaces(call: KernelCall, layout: torch.memory_format) -> tuple[Temporaries, Temporaries]:
+    """Blocks for the gradient of the input, and of the weight."""
     if not _takes_tensor_cores(call.argument("input"), call):
-        return 0, 0
+        return (), ()
     convolution = _convolution(call, call.argument("grad_output"), layout)
-    if convolution.is_of_single_channels:
-        return 0, 0
     for_input, for_weight, _ = call.argument("output_mask")
-    of_input = _of_result(convolution, call, is_of_x=not convolution.is_transposed) if for_input else 0
+    of_input = _of_result(convolution, call, is_of_x=not convolution.is_transposed) if for_input else ()
+    if not for_weight or convolution.is_of_single_channels:
+        return of_input, ()
     of_weight = cudnn_weight_gradients.gradient_of_weight(convolution, call.rules.multi_processor_count)
-    if for_weight and _is_tried(convolution, call, "weight"):
-        of_weight = max(of_weight, convolution_trials.gradient_of_weight(convolution))
-    return of_input, of_weight
+    if not _is_tried(convolution, call, "weight"):
+        return of_input, _passing(of_weight)
+    return of_input, _after_trial(convolution_trials.gradient_of_weight(convolution), of_weight)
 
 
-def _of_result(convolution: Convolution, call: KernelCall, *, is_of_x: bool) -> int:
-    """Bytes for `x`, as of gradients, or for `y`."""
+def _of_result(convolution: Convolution, call: KernelCall, *, is_of_x: bool) -> Temporaries:
+    """Blocks for `x`, as of gradients, or for `y`."""
     if convolution.is_of_single_channels:
-        return 0
+        return ()
     of_result = cudnn_convolutions.gradient_of_input if is_of_x else cudnn_convolutions.forward
     if not _is_tried(convolution, call, "x" if is_of_x else "y"):
-        return of_result(convolution)
+        return _passing(of_result(convolution))
     trial = convolution_trials.gradient_of_input if is_of_x else convolution_trials.forward
-    return max(of_result(convolution), trial(convolution))
+    return _after_trial(trial(convolution), of_result(convolution))
+
+
+def _after_trial(trial: int, num_bytes: int) -> Temporaries:
+    """The workspace of all plans, which is not kept, then that of the one that runs (`run_single_conv`)."""
+    return (*_passing(max(trial, num_bytes)), EMPTY_CACHE, *_passing(num_bytes))
 
 
 def _is_tried(convolution: Convolution, call: KernelCall, result: str) -> bool:
     """Whether cuDNN tries its kernels: at the first call of a problem, each of its results by itself."""
-    if not torch.backends.cudnn.benchmark:
+    if not torch.backends.cudnn.benchmark or depthwise_convolutions.has_own_kernels(convolution):
         return False
     problem = (result, convolution.key)
     is_new = problem not in call.tried

@@ -10,7 +10,7 @@ from peaksight.virtual_gpu.kernels.convolution_problem import DESCRIPTOR_BYTES, 
 from peaksight.virtual_gpu.kernels.reductions import div_up
 
 # Sides of a tile in pixels and in numbers, by taps.
-SIDES = {(3, 3): (4, 6), (5, 5): (9, 13)}
+SIDES: dict[tuple[int, ...], tuple[int, int]] = {(3, 3): (4, 6), (5, 5): (9, 13)}
 SMALL_KERNEL = (3, 3)
 FEWEST_SAMPLES = 16
 

@@ -2,7 +2,8 @@
 
 A rule is a function of one `KernelCall` that returns signed bytes in the order of the card: blocks taken are positive,
 blocks given back are negative. What is not given back explicitly is, at the end. The results are made first, or where
-`RESULTS` stands: one at each, and all that are left at the last; in another order than theirs each has a `Result`. A
+`RESULTS` stands: one at each, and all that are left at the last; in another order than theirs each has a `Result`. At
+`EMPTY_CACHE` the allocator gives back what it has cached. A
 rule that does not know a case returns None: the case is then listed under *Not simulated*.
 """
 
@@ -33,6 +34,14 @@ class Result(_Place):
         mark = cls(0)
         mark.position = position
         return mark
+
+
+class _Mark(int):
+    """As a place, of no result."""
+
+
+# `emptyCache` of c10/cuda/CUDACachingAllocator.h.
+EMPTY_CACHE = _Mark(0)
 
 
 class Dispensable(int):

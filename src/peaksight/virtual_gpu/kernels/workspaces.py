@@ -48,6 +48,7 @@ from peaksight.virtual_gpu.kernels import (
 from peaksight.virtual_gpu.kernels.cublas import GEMMS, CublasWorkspaces
 from peaksight.virtual_gpu.kernels.known_operators import is_known
 from peaksight.virtual_gpu.kernels.temporaries import (
+    EMPTY_CACHE,
     RESULTS,
     Dispensable,
     KernelCall,
@@ -169,6 +170,8 @@ class Workspaces:
                     note_results(next(results))
                 elif isinstance(size, Result):
                     note_results(call.out[size.position])
+                elif size is EMPTY_CACHE:
+                    self.ledger.empty_cache(by_script=False)
             self.cublas.before_returning(call.func, call.args, in_backward)
         finally:  # also when the card is full
             for _, birth in reversed(taken):

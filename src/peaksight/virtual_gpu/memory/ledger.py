@@ -123,13 +123,13 @@ class Ledger:
             birth.reusable = self._tick
             self._free_completed(birth)
 
-    def empty_cache(self) -> None:
-        """Return cached segments to the device, as `torch.cuda.empty_cache` does."""
+    def empty_cache(self, *, by_script: bool = True) -> None:
+        """Return cached segments to the device, as `torch.cuda.empty_cache` does; PyTorch's own calls have no line."""
         self.allocator.empty_cache()
         self._process_events()
         if self.history is not None:
             self.history.cache_emptied()
-        self.note(Action.EMPTY_CACHE, what=self._circumstances().lines.source)
+        self.note(Action.EMPTY_CACHE, what=self._circumstances().lines.source if by_script else "")
 
     def take_outside(self, what: str, num_bytes: int) -> bool:
         """Take device memory for the library `what`, outside the allocator; False if the card has not so much left."""
