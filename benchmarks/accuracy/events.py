@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.accuracy.captures import capture
-from benchmarks.accuracy.workloads import PREDICTED_FIRST, TRUTH, predicted_first, workloads
+from benchmarks.accuracy.workloads import trace_of, workload_named
 from peaksight.allocator import read_trace
 from peaksight.records import Capture
 
@@ -39,9 +39,8 @@ def main() -> None:
     parser.add_argument("--trace", type=Path, help="default: the recorded one of benchmarks")
     parser.add_argument("--hunks", type=int, default=10)
     options = parser.parse_args()
-    (workload,) = (w for w in [*workloads(), *predicted_first()] if w.name == options.workload)
-    trace = options.trace or _trace_of(options.workload)
-    measured, simulated = measured_events(trace), simulated_events(capture(workload))
+    trace = options.trace or trace_of(options.workload)
+    measured, simulated = measured_events(trace), simulated_events(capture(workload_named(options.workload)))
     print(f"{len(measured)} events on the card, {len(simulated)} simulated")
     for number, hunk in enumerate(differences(measured, simulated)):
         if number == options.hunks:
@@ -100,12 +99,6 @@ def _until_alike(measured: Sequence[Event], simulated: Sequence[Event]) -> tuple
 
 def _told(event: Event) -> str:
     return f"{event.action:5} {event.nbytes:>12,} {event.about}"
-
-
-def _trace_of(name: str) -> Path:
-    return next(
-        file for folder in (TRUTH, PREDICTED_FIRST) if (file := folder / "traces" / f"{name}.trace.json.gz").exists()
-    )
 
 
 if __name__ == "__main__":

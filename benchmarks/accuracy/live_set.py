@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 
 from benchmarks.accuracy.captures import capture
-from benchmarks.accuracy.workloads import TRUTH, workloads
+from benchmarks.accuracy.workloads import trace_of, workload_named
 from peaksight.allocator import read_trace
 from peaksight.allocator.sizes import round_size
 from peaksight.attribution.live_set import alive_at
@@ -18,8 +18,7 @@ from peaksight.units import format_bytes
 
 def main(name: str) -> None:
     """Print the differences of one workload."""
-    (workload,) = (workload for workload in workloads() if workload.name == name)
-    measured, predicted = measured_sizes(name), capture(workload)
+    measured, predicted = measured_sizes(name), capture(workload_named(name))
     sizes = Counter(allocation.requested_bytes for allocation in alive_at(predicted, predicted.peak_tick))
     print(f"at the peak: {_told(sizes)} predicted, {_told(measured)} measured")
     for size in sorted(sizes | measured, key=lambda size: -size * abs(sizes[size] - measured[size])):
@@ -31,7 +30,7 @@ def measured_sizes(name: str) -> Counter[int]:
     """The requested sizes of the blocks alive at the first peak of the recorded trace."""
     alive: dict[int, int] = {}
     peak, at_peak, allocated = 0, Counter[int](), 0
-    for action, address, num_bytes, _ in read_trace(TRUTH / "traces" / f"{name}.trace.json.gz"):
+    for action, address, num_bytes, _ in read_trace(trace_of(name)):
         if action == "alloc":
             alive[address] = num_bytes
             allocated += round_size(num_bytes)

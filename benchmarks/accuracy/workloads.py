@@ -48,6 +48,19 @@ def on_two_ranks(prefixes: tuple[str, ...] = ("",)) -> list[Workload]:
     return [_rank(file) for file in files if file.name.startswith(prefixes)]
 
 
+def workload_named(name: str) -> Workload:
+    """The workload `name`, of either folder."""
+    (workload,) = (workload for workload in [*workloads(), *predicted_first()] if workload.name == name)
+    return workload
+
+
+def trace_of(name: str) -> Path:
+    """The recorded trace of the workload `name`."""
+    return next(
+        file for folder in (TRUTH, PREDICTED_FIRST) if (file := folder / "traces" / f"{name}.trace.json.gz").exists()
+    )
+
+
 def _rank(file: Path) -> Workload:
     measured = json.loads(file.read_text())
     words = ("torchrun", "--nproc-per-node", "2", *measured["argv"])

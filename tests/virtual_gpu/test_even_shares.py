@@ -55,7 +55,17 @@ def by_histogram():
     return [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
 
 
-@pytest.mark.parametrize("sizes", [by_histogram, by_comparison, by_flat_mask, by_one_hot, by_bincount])
+def by_one_hot_within_capacity():
+    """transformers' Switch: a mask leaves out rows beyond an expert's capacity; a tensor says which expert."""
+    ones = F.one_hot(picked(), EXPERTS)
+    mask = (ones * (ones.cumsum(0) <= ROWS)).permute(2, 1, 0)
+    experts = (mask.sum((-1, -2)) > 0).nonzero()
+    return [torch.where(mask[expert].squeeze(0))[1].numel() for expert in experts]
+
+
+@pytest.mark.parametrize(
+    "sizes", [by_histogram, by_comparison, by_flat_mask, by_one_hot, by_one_hot_within_capacity, by_bincount]
+)
 def test_experts(virtual_gpu, sizes):
     """Every expert has an even share, and no row is lost."""
     assert EVEN == sizes()

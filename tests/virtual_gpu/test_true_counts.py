@@ -25,6 +25,9 @@ def drawn(num_positions, num_items=1000):
         (lambda: drawn(30), 30),
         (lambda: drawn(30) | drawn(12), 42),
         (lambda: drawn(30).bool() & drawn(12).bool(), 12),
+        (lambda: drawn(30) * (torch.randn(1000, device="cuda") > 0), 30),
+        (lambda: drawn(30)[:, None] * torch.randn(1, 4, device="cuda"), 120),
+        (lambda: drawn(30).mul_(2), 30),
         (lambda: torch.cat([drawn(30), drawn(12)]), 42),
         (lambda: torch.stack([drawn(30), drawn(12)])[0], 42),
         (lambda: drawn(30).to(torch.bool).view(10, 100), 30),
@@ -76,6 +79,8 @@ def test_never_fewer_than_there_are(shape, seed, keeps_first):
         (aten.bitwise_or.Tensor, (mask, other)),
         (aten.bitwise_and.Tensor, (mask, other)),
         (aten.gt.Scalar, (mask.int(), 0)),
+        (aten.mul.Tensor, (mask.int(), other)),
+        (aten.mul.Tensor, (mask[..., :1], other.int())),
     ]
     for func, args in calls:
         assert (WRITES | COMBINATIONS)[func](*args) >= most_true(func(*args)), func

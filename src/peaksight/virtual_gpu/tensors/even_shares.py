@@ -52,8 +52,15 @@ def remember(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any)
         setattr(out, ONE_HOT, choices(args[2]))
     elif (func.is_view or func in CASTS) and args and hasattr(args[0], ONE_HOT):
         setattr(out, ONE_HOT, getattr(args[0], ONE_HOT))
+    elif func is aten.mul.Tensor and (factors := [each for each in args if _is_kept_in(out, each)]):
+        setattr(out, ONE_HOT, getattr(factors[0], ONE_HOT))
     else:
         _remember_choices(func, args, kwargs, out)
+
+
+def _is_kept_in(product: torch.Tensor, factor: Any) -> bool:
+    """Whether `factor` has a one for each pick, and each of them is an element of `product`: a mask leaves out some."""
+    return hasattr(factor, ONE_HOT) and factor.shape == product.shape
 
 
 def _remember_choices(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> None:

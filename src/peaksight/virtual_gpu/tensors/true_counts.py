@@ -91,6 +91,13 @@ def _in_both(tensor: torch.Tensor, other: torch.Tensor) -> int | None:
     return min(most_true(tensor), most_true(other)) if tensor.shape == other.shape else None
 
 
+def _in_product(tensor: Any, other: Any) -> int:
+    """Where both factors are: no more than where one of them is, as often as it is repeated."""
+    factors = [factor for factor in (tensor, other) if isinstance(factor, torch.Tensor) and factor.numel()]
+    size = torch.broadcast_shapes(*(factor.shape for factor in factors)).numel()
+    return min((most_true(factor) * (size // factor.numel()) for factor in factors), default=0)
+
+
 def _in_the_same(tensor: torch.Tensor, *_: Any) -> int:
     return most_true(tensor)
 
@@ -120,6 +127,16 @@ def _in_slice(tensor: torch.Tensor, dim: int, index: int) -> int:
     return share(most_true(tensor), tensor.shape[dim], index % tensor.shape[dim])
 
 
+def _at_places(tensor: torch.Tensor, indices: list[torch.Tensor | None]) -> int | None:
+    """Of a one for each pick, the picks of the choices that are asked for."""
+    (dim, places), *others = [(dim, places) for dim, places in enumerate(indices) if places is not None]
+    if others or places.dtype in MASKS or not is_one_hot_along(tensor, dim):
+        return None
+    value = known_value(places)
+    numbers = [0] * places.numel() if value is None else value.flatten().tolist()
+    return sum(_in_slice(tensor, dim, number) for number in numbers)
+
+
 def _other_than(tensor: torch.Tensor, number: float) -> int | None:
     return most_true(tensor) if number == 0 else None
 
@@ -133,7 +150,9 @@ COMBINATIONS: dict[Any, Callable[..., int | None]] = {
     **dict.fromkeys((aten.cat.default, aten.stack.default), _in_any),
     **dict.fromkeys((aten.bitwise_or.Tensor, aten.logical_or.default), _in_either),
     **dict.fromkeys((aten.bitwise_and.Tensor, aten.logical_and.default), _in_both),
+    **dict.fromkeys((aten.mul.Tensor, aten.mul_.Tensor), _in_product),
     **dict.fromkeys((aten._to_copy.default, aten.clone.default), _in_the_same),
+    aten.index.Tensor: _at_places,
     aten.select.int: _in_slice,
     **dict.fromkeys((aten.ne.Scalar, aten.gt.Scalar), _other_than),
 }
