@@ -12,6 +12,7 @@ from math import prod
 
 from peaksight.virtual_gpu.kernels import cudnn_dilated_convolutions as dilated
 from peaksight.virtual_gpu.kernels import cudnn_shared_tiles as shared
+from peaksight.virtual_gpu.kernels import cudnn_volumes
 from peaksight.virtual_gpu.kernels import cudnn_whole_windows as whole
 from peaksight.virtual_gpu.kernels.convolution_kinds import (
     FEW_CHANNELS,
@@ -65,6 +66,8 @@ def forward(convolution: Convolution) -> int:
         return dilated.forward(convolution)
     if has_long_groups(convolution):
         return 0 if convolution.is_half else convolution.copies() // 2
+    if (of_volume := cudnn_volumes.forward(convolution)) is not None:
+        return of_volume
     if convolution.channels < FEW_CHANNELS:
         return _forward_of_few_channels(convolution)
     if _steps_over_few(convolution):
