@@ -8,6 +8,13 @@ from ..cards import events_on, slugs
 pytestmark = pytest.mark.torch
 
 
+@pytest.fixture(autouse=True)
+def handle(virtual_gpu):
+    """The handle of cuBLAS has its workspace."""
+    matrix = torch.empty(2, 2, device="cuda")
+    matrix @ matrix
+
+
 def matrices(batch, n):
     """A batch on the card."""
     return torch.empty(batch, n, n, device="cuda")

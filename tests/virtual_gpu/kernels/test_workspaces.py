@@ -163,3 +163,15 @@ def test_a_product_into_a_tensor_that_is_there(product):
         product(left, left, out=torch.empty_like(left))
 
         assert [size for _, size in workspaces(gpu)] == [32 * MIB]
+
+
+def test_solvers_take_the_workspace_of_cublas(virtual_gpu):
+    """Determinants are cuSOLVER's and take none; their gradients solve a system, in the other thread's handle."""
+    matrix = torch.eye(48, device="cuda", dtype=torch.float64, requires_grad=True)
+    with births_on(virtual_gpu) as forward:
+        logarithm = torch.linalg.slogdet(matrix).logabsdet
+    with births_on(virtual_gpu) as backward:
+        logarithm.backward()
+
+    assert 32 * MIB not in requested(forward)
+    assert requested(backward).count(32 * MIB) == 1

@@ -65,9 +65,13 @@ class CublasWorkspaces:
         """`func` ran on the card: take the workspaces that its handle lacks; they stay to the end."""
         if func not in GEMMS:
             return
-        self._take("cublas", cublas_workspace_bytes(self.rules), in_backward)
+        self.take(in_backward)
         if self.rules.torch < (2, 12) and uses_cublaslt(func, args):
             self._take("cublasLt", SEPARATE_LT_WORKSPACE_BYTES, in_backward)
+
+    def take(self, in_backward: bool) -> None:
+        """A kernel asked for the handle: take its workspace, unless it has one."""
+        self._take("cublas", cublas_workspace_bytes(self.rules), in_backward)
 
     def _take(self, library: str, num_bytes: int, in_backward: bool) -> None:
         key = (library, in_backward, self.ledger.stream)

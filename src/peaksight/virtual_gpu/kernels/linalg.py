@@ -11,7 +11,15 @@ Limitations:
 
 import torch
 
-from peaksight.virtual_gpu.kernels.temporaries import RESULTS, KernelCall, Rule, Temporaries, given_back, together
+from peaksight.virtual_gpu.kernels.temporaries import (
+    CUBLAS_HANDLE,
+    RESULTS,
+    KernelCall,
+    Rule,
+    Temporaries,
+    given_back,
+    together,
+)
 
 aten = torch.ops.aten
 
@@ -34,8 +42,9 @@ def num_bytes_of(tensor: torch.Tensor) -> int:
 
 
 def pointers(batch: int, arrays: int = 2) -> Temporaries:
-    """The addresses of every matrix, for a batched kernel of cuBLAS."""
-    return together(*[POINTER_BYTES * batch] * arrays)
+    """The addresses of every matrix for a batched kernel of cuBLAS: `getCurrentCUDABlasHandle` is called after them."""
+    addresses = [POINTER_BYTES * batch] * arrays
+    return (*addresses, CUBLAS_HANDLE, *given_back(addresses))
 
 
 def lu_factors(matrices: torch.Tensor) -> Temporaries:
@@ -52,7 +61,7 @@ def lu_factors(matrices: torch.Tensor) -> Temporaries:
 
 def triangular_solution(n: int, batch: int) -> Temporaries:
     """Few large systems are solved one by one, others in a batch."""
-    return () if batch <= 8 and n >= 64 else pointers(batch)
+    return (CUBLAS_HANDLE,) if batch <= 8 and n >= 64 else pointers(batch)
 
 
 def lu_solution(n: int, num_columns: int, batch: int, item_bytes: int, *, adjoint: bool = False) -> Temporaries:

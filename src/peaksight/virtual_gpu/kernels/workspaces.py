@@ -48,6 +48,7 @@ from peaksight.virtual_gpu.kernels import (
 from peaksight.virtual_gpu.kernels.cublas import GEMMS, CublasWorkspaces
 from peaksight.virtual_gpu.kernels.known_operators import is_known
 from peaksight.virtual_gpu.kernels.temporaries import (
+    CUBLAS_HANDLE,
     EMPTY_CACHE,
     RESULTS,
     Dispensable,
@@ -166,6 +167,8 @@ class Workspaces:
                     taken.append((size, self._block(size, call.func.name())))
                 elif size < 0:
                     self._give_back(_last_of(taken, -size))
+                elif size is CUBLAS_HANDLE:
+                    self.cublas.take(in_backward)
                 elif size is RESULTS:
                     note_results(next(results))
                 elif isinstance(size, Result):
