@@ -356,7 +356,7 @@ def test_weights_follow_the_input_to_channels_last(virtual_gpu):
     with births_on(virtual_gpu) as births:
         F.conv2d(x, w)
 
-    assert requested(births) == [w.nbytes, 2 * 8 * 14 * 14 * 4]
+    assert requested(births) == [2 * 8 * 14 * 14 * 4, w.nbytes]
 
 
 @pytest.mark.parametrize(
@@ -660,14 +660,26 @@ def test_gradients_of_own_depthwise_kernels(is_line):
     assert [x.nbytes, layer.weight.nbytes, x.nbytes] == requested(births)
 
 
-def test_weights_are_copied_before_inputs(virtual_gpu):
-    """Neither lies in rows, as in second derivatives: the card copies the weight, then the input, into the result."""
+def test_weights_are_copied_into_the_call_and_inputs_before_it(virtual_gpu):
+    """Neither lies in rows: the input is copied, the result made, and the weight copied (Glow on an H200)."""
     x = torch.zeros(64, 8, 32, 32, device="cuda").transpose(0, 1)
     weight = torch.zeros(64, 16, 3, 3, device="cuda").transpose(0, 1)
     with births_on(virtual_gpu) as births:
         out = F.conv2d(x, weight)
 
-    assert [weight.nbytes, x.nbytes, out.nbytes] == requested(births)[:3]
+    assert [x.nbytes, out.nbytes, weight.nbytes] == requested(births)[:3]
+
+
+def test_second_derivatives_copy_the_weight_first(virtual_gpu):
+    """What stands for the weight is the gradient, transposed: its caller copies it, then `_convolution` the input."""
+    x = torch.zeros(8, 64, 32, 32, device="cuda", requires_grad=True)
+    weight = torch.zeros(16, 64, 3, 3, device="cuda", requires_grad=True)
+    (gradient,) = torch.autograd.grad(F.conv2d(x, weight).pow(2).sum(), x, create_graph=True)
+    with births_on(virtual_gpu) as births:
+        gradient.pow(2).sum().backward()
+
+    of_y = 4 * 8 * 16 * 30 * 30
+    assert [of_y, x.nbytes, weight.nbytes] in [requested(births)[i : i + 3] for i in range(len(births))]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """What a convolution takes beside its results: copies that PyTorch makes, and the workspaces of cuDNN.
 
 The order is that of ATen/native/Convolution.cpp and ATen/native/cudnn/ConvShared.cpp: what lies in another memory
-format is copied, then each result is made and its kernel gets a workspace. cudnn_convolutions.py and
+format is copied, each result is made and its kernel gets a workspace. cudnn_convolutions.py and
 cudnn_weight_gradients.py say how large that is; it stays listed as `convolution-workspace`. Where the card has no room
 for it, `try_plans` in ATen/native/cudnn/Conv_v8.cpp goes on to cuDNN's next kernel.
 
@@ -29,9 +29,11 @@ from peaksight.virtual_gpu.kernels.temporaries import (
     Result,
     Rule,
     Temporaries,
+    given_back,
     together,
 )
 from peaksight.virtual_gpu.kernels.torch_private import suggest_memory_format
+from peaksight.virtual_gpu.torch_private import current_autograd_node
 
 aten = torch.ops.aten
 
@@ -40,9 +42,9 @@ TENSOR_CORES_SINCE = {torch.float16: (7, 0), torch.bfloat16: (8, 0), torch.float
 
 
 def forward(call: KernelCall) -> Temporaries | None:
-    """The blocks of `convolution`: `_convolution` of ATen/native/Convolution.cpp, which copies the weight first.
+    """The blocks of `convolution`: `_convolution` of ATen/native/Convolution.cpp copies the input.
 
-    Compilers evaluate the arguments of `cudnn_convolution` from the last to the first.
+    `cudnn_convolution` makes its result and then copies the weight.
     """
     input, weight = call.argument("input"), call.argument("weight")
     if not torch.backends.cudnn.enabled:
@@ -50,12 +52,23 @@ def forward(call: KernelCall) -> Temporaries | None:
     if not input.numel() or not weight.numel():
         return ()
     layout = _memory_format(input, weight)
-    copies = [*_copies(weight, layout), *_copies(input, layout)]
+    of_input, of_weight = _copies(input, layout), _copies(weight, layout)
+    before, after = ([*of_weight, *of_input], []) if _is_copied_by_caller(weight) else (of_input, of_weight)
     workspace: Temporaries = ()
     if _takes_tensor_cores(input, call):
         convolution = _convolution(call, call.out, layout)
         workspace = _of_result(convolution, call, is_of_x=convolution.is_transposed)
-    return (*copies, RESULTS, *workspace, *(-num_bytes for num_bytes in reversed(copies)))
+    return (*before, RESULTS, *after, *workspace, *given_back(after), *given_back(before))
+
+
+def _is_copied_by_caller(weight: torch.Tensor) -> bool:
+    """Whether `weight` is the transposed gradient that `_convolution_double_backward` copies before it calls.
+
+    It asks C++ whether that is on the card, which it is not here.
+    """
+    node = current_autograd_node()
+    is_second = node is not None and node.name().startswith("ConvolutionBackwardBackward")
+    return is_second and weight.transpose(0, 1).is_contiguous()
 
 
 def backward(call: KernelCall) -> Temporaries | None:

@@ -3,8 +3,8 @@
 A rule is a function of one `KernelCall` that returns signed bytes in the order of the card: blocks taken are positive,
 blocks given back are negative. What is not given back explicitly is, at the end. The results are made first, or where
 `RESULTS` stands: one at each, and all that are left at the last; in another order than theirs each has a `Result`. At
-`EMPTY_CACHE` the allocator gives back what it has cached; `CUBLAS_HANDLE` stands where a kernel of cuBLAS begins. A rule
-that does not know a case returns None: the case is then listed under *Not simulated*.
+`EMPTY_CACHE` the allocator gives back what it has cached; `CUBLAS_HANDLE` stands where a kernel of cuBLAS begins. A
+rule that does not know a case returns None: the case is then listed under *Not simulated*.
 """
 
 from collections.abc import Callable, Sequence
