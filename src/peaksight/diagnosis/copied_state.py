@@ -37,6 +37,9 @@ def _is_beside(copy: Allocation, original: Allocation) -> bool:
 
 
 def _is_inside(evidence: Evidence, allocation: Allocation) -> bool:
+    """Whether a call of a model made it, be it one that an out-of-memory error cut short, which is no pass."""
+    if allocation.module and allocation.role not in _OF_THE_MODEL:
+        return True
     calls = evidence.capture.passes
     place = bisect_right([call.first_tick for call in calls], allocation.born)
     return place > 0 and calls[place - 1].last_tick >= allocation.born

@@ -59,3 +59,9 @@ def test_a_cast_in_a_forward_is_no_copy_to_save():
     """As autocast makes them."""
     assert look(save_copies.RULE, (12, {})).outcome is Outcome.REFUTED
     assert look(ema_copies.RULE, (12, {})).outcome is Outcome.REFUTED
+
+
+def test_a_cast_in_a_forward_that_was_cut_short():
+    """An out-of-memory error that was caught left no pass; the module that ran tells."""
+    assert look(save_copies.RULE, (45, {"module": "Net.layer"})).outcome is Outcome.REFUTED
+    assert look(ema_copies.RULE, (3, {"module": "Net.layer"})).outcome is Outcome.REFUTED
