@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from peaksight.units import KIB
-from peaksight.virtual_gpu.kernels.linalg import INFO_BYTES, batch_of, num_bytes_of, pointers
+from peaksight.virtual_gpu.kernels.linalg import INFO_BYTES, POINTER_BYTES, batch_of, num_bytes_of, pointers
 from peaksight.virtual_gpu.kernels.temporaries import RESULTS, KernelCall, Rule, Temporaries, together
 
 aten = torch.ops.aten
@@ -30,7 +30,7 @@ def cholesky(call: KernelCall) -> Temporaries:
     batch, n = batch_of(matrices), matrices.shape[-1]
     if not matrices.numel():
         return ()
-    return together((160 + 4 * n) * matrices.itemsize // 4) if batch == 1 else pointers(batch, 1)
+    return together((160 + 4 * n) * matrices.itemsize // 4 if batch == 1 else POINTER_BYTES * batch)
 
 
 def _checked(batch: int) -> Temporaries:
