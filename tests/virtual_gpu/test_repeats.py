@@ -4,15 +4,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers import BertConfig
-from transformers.masking_utils import create_bidirectional_mask
 
 from peaksight.virtual_gpu.tensors.known import known_value
 from peaksight.virtual_gpu.tensors.repeats import num_kept, once
 
 from .cards import h100, slugs
 
-pytestmark = [pytest.mark.torch, pytest.mark.models]
+pytestmark = pytest.mark.torch
 
 WORDS = 1100  # their square is more than is followed one by one
 LENGTHS = torch.tensor([700, WORDS])
@@ -54,8 +52,12 @@ def test_what_does_not_repeat_is_unknown(virtual_gpu):
     assert known_value(position[:, None] >= position) is None
 
 
+@pytest.mark.models
 def test_a_mask_of_transformers(virtual_gpu):
     """As it is made for an attention that is written out."""
+    from transformers import BertConfig
+    from transformers.masking_utils import create_bidirectional_mask
+
     config = BertConfig(attn_implementation="eager")
     mask = create_bidirectional_mask(
         config=config, inputs_embeds=torch.zeros(2, WORDS, 8, device="cuda"), attention_mask=padding().long()
