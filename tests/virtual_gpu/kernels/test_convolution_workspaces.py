@@ -531,6 +531,13 @@ def test_groups_of_two_channels_are_widened_to_four():
     assert workspaces(*shapes, torch.channels_last, torch.float32, stride=2, **options) == ([], [])
 
 
+def test_the_gradient_of_many_filters_for_each_picture_copies_eight_of_them():
+    """As vmap of grad has a stem that cuts pictures into patches (private_gradients, an H200, 2026-11-29)."""
+    options = {"stride": 16, "groups": 48, "card": lambda: card_of("h200")}
+    _, backward = workspaces((1, 144, 224, 224), (9216, 3, 16, 16), dtype=torch.float32, **options)
+    assert 13_919_872 == pytest.approx(backward[-1], rel=0.001)
+
+
 @pytest.mark.parametrize(
     ("shape", "measured"), [((32, 1024, 14, 14), 64_520_208), ((16, 64, 28, 28), 0), ((16, 960, 28, 28), 0)]
 )

@@ -79,8 +79,9 @@ def steps_from_256_channels(convolution: Convolution) -> bool:
 
 
 def has_narrow_groups(convolution: Convolution) -> bool:
-    """Groups of two or three channels."""
-    return convolution.groups > 1 and 1 < convolution.channels < FEW_CHANNELS
+    """Groups of two or three channels, but those with as many filters as go by eights (`Convolution.in_eights`)."""
+    is_narrow = convolution.groups > 1 and 1 < convolution.channels < FEW_CHANNELS
+    return is_narrow and convolution.filters // convolution.groups < MANY_IN_GROUPS
 
 
 def widened_copies(convolution: Convolution) -> int:
