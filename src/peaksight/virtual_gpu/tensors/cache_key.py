@@ -38,6 +38,7 @@ def _describe(values: Iterable[Any], parts: list[Any]) -> None:
                 value.shape,
                 value.stride(),
                 fake_device_of(value),
+                value.is_inference(),
                 value.requires_grad,
                 dtype.is_complex and value.is_conj(),
                 value.is_neg(),
