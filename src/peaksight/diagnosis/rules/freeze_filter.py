@@ -68,9 +68,13 @@ def _without_effect(freeze: FreezeFact, evidence: Evidence) -> Iterator[Finding]
 
 
 def _is_little(freezes: tuple[FreezeFact, ...], evidence: Evidence) -> bool:
-    """Whether they froze matrices, which norms have none of, and nearly everything trains nevertheless."""
+    """Whether they froze matrices, which norms have none of, and nearly everything trains nevertheless.
+
+    What they froze may be a model that has not run, as an average of the weights, of which no module tells.
+    """
     froze_matrices = any(freeze.frozen_matrices for freeze in freezes)
-    return froze_matrices and _frozen_bytes(evidence) < SMALL_SHARE * _parameter_bytes(evidence)
+    frozen = max(_frozen_bytes(evidence), sum(freeze.frozen_bytes for freeze in freezes))
+    return froze_matrices and frozen < SMALL_SHARE * _parameter_bytes(evidence)
 
 
 def _little(freezes: tuple[FreezeFact, ...], evidence: Evidence) -> Finding:

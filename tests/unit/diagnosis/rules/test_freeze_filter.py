@@ -74,5 +74,12 @@ def test_what_is_frozen_as_meant_or_not_asked_for_is_refuted(freezes, why):
     assert why in examined.why
 
 
+def test_a_frozen_model_that_has_not_run_is_no_little():
+    """No module tells of it, as of an average of the weights that is evaluated at the end."""
+    examined = looked(freeze_of(num_parameters=9, frozen_bytes=100 * MIB, frozen_matrices=9))
+
+    assert examined.outcome is Outcome.REFUTED
+
+
 def test_a_record_of_a_real_run_does_not_tell():
     assert looked(observed=False).outcome is Outcome.NOT_DECIDABLE
