@@ -63,7 +63,7 @@ def examine(evidence: Evidence) -> Answer:
     of_run = frozenset(saved)
     held = [a for a in evidence.live if a.step == evidence.peak_step and a in of_run]
     if (passing := _passing(evidence)) and total_bytes(passing[1]) > total_bytes(held):
-        return _of_evaluation(evidence, *passing)
+        return _of_passing(evidence, *passing)
     if total_bytes(held) < DOMINATING_SHARE * evidence.peak_bytes:
         made = [a for a in depending_on_input(evidence) if a not in named]
         alive = [a for a in evidence.live_of(made) if a.step == evidence.peak_step]
@@ -103,17 +103,23 @@ def _passing(evidence: Evidence) -> tuple[list[Allocation], list[Allocation]] | 
     return made, [a for a in evidence.live if a in of_run and a.step == evidence.peak_step]
 
 
-def _of_evaluation(evidence: Evidence, made: list[Allocation], held: list[Allocation]) -> Answer:
-    """A batch of an evaluation, of which a forward without autograd keeps a few layers at a time."""
+def _of_passing(evidence: Evidence, made: list[Allocation], held: list[Allocation]) -> Answer:
+    """A batch of a forward without autograd, which keeps a few layers at a time.
+
+    It is an evaluation where the model is in its mode; else a teacher, what follows a model's forward, or the forward
+    of a custom `autograd.Function`.
+    """
+    is_evaluation = evidence.peak_maker is not None and evidence.peak_maker.phase is Phase.EVALUATION
+    where = "an evaluation" if is_evaluation else "a forward without autograd"
     if total_bytes(held) < DOMINATING_SHARE * evidence.peak_bytes:
-        return Refuted(f"one batch of an evaluation holds {_share(evidence, held)}")
+        return Refuted(f"one batch of {where} holds {_share(evidence, held)}")
     smaller = Fix(
         kind="smaller-evaluation-batch",
-        text="A smaller batch in the evaluation, half as large here.",
+        text=f"A smaller batch in {'the evaluation' if is_evaluation else 'that forward'}, half as large here.",
         effect=Effect.ROUNDING,
         saves_bytes=evidence.saved_without(made) // 2,
     )
-    return [_of_batch(evidence, "Activations of one batch of an evaluation", made, held, smaller)]
+    return [_of_batch(evidence, f"Activations of one batch of {where}", made, held, smaller)]
 
 
 def _of_batch(evidence: Evidence, what: str, made: list[Allocation], held: list[Allocation], fix: Fix) -> Finding:

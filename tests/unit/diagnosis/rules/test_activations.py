@@ -50,6 +50,15 @@ def test_a_batch_of_an_evaluation():
     assert finding.fixes[0].kind == "smaller-evaluation-batch"
 
 
+def test_a_forward_without_autograd_in_training_is_no_evaluation():
+    """As that of a teacher, or of an `autograd.Function` of one's own."""
+    layer = allocation_of(6 * MIB, born=4, died=9, grad_enabled=False)
+    (finding,) = RULE.look(Evidence(capture_of(allocation_of(MIB, born=1), layer, steps=STEPS)))
+
+    assert finding.title.startswith("Activations of one batch of a forward without autograd hold 6.00 MiB")
+    assert finding.fixes[0].text == "A smaller batch in that forward, half as large here."
+
+
 def test_what_a_checkpoint_does_without_autograd_is_no_evaluation():
     """Near miss: a reentrant one computes so in training."""
     layer = allocation_of(6 * MIB, born=4, died=9, grad_enabled=False)
