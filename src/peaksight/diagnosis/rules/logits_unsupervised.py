@@ -26,6 +26,7 @@ put together of such on the card; else the estimate is of all of them. A last di
 that a tensor outside of repeated blocks shares by chance is taken for the classes.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from peaksight.diagnosis.evidence import Evidence, largest_lines, main_line, total_bytes
@@ -65,7 +66,7 @@ def examine(evidence: Evidence) -> Answer:
             fixes=(
                 Fix(
                     kind="sliced-loss",
-                    text="Compute head and loss in slices of positions, or with a fused linear cross-entropy.",
+                    text=f"{_sliced(held)} a fused linear cross-entropy.",
                     effect=Effect.ROUNDING,
                     saves_bytes=falls,
                 ),
@@ -75,6 +76,15 @@ def examine(evidence: Evidence) -> Answer:
             at=main_line(held),
         )
     ]
+
+
+def _sliced(held: Sequence[Allocation]) -> str:
+    """Slices whose log-probabilities wait for one backward save nothing unless they are checkpointed."""
+    log_probs = Counter((a.source, a.step) for a in held if a.op == "aten::_log_softmax")
+    most = max(log_probs.values(), default=0)
+    if most < 2:
+        return "Compute head and loss in slices of positions, or with"
+    return f"Checkpoint head and loss, of which {most} calls keep log-probabilities here, or take"
 
 
 def _labels_of(evidence: Evidence, rows: int) -> LabelFact | None:

@@ -17,6 +17,15 @@ def test_logits_and_their_copies_go():
     assert "32 positions x 32768 classes" in finding.title
 
 
+def test_slices_that_wait_for_one_backward_are_to_be_checkpointed():
+    """GIVEN the head already works on slices, THEN slicing is no advice: autograd keeps what each of them makes."""
+    made = {"tensor": "float32[32, 32768]", "op": "aten::_log_softmax", "source": "train.py:7"}
+    slices = (allocation_of(4 * MIB, born=1 + place, **made) for place in range(3))
+    (finding,) = logits_unsupervised.RULE.look(Evidence(capture_of(*slices, steps=[step_of(1, 1, 9)])))
+
+    assert "Checkpoint head and loss, of which 3 calls keep log-probabilities here" in finding.fixes[0].text
+
+
 def test_classes_of_pictures_are_in_the_second_dimension():
     """Near miss: pictures 2048 wide have a label of 19 for each pixel, and sounds one of 256 for each sample."""
     logits = allocation_of(8 * MIB, born=1, tensor="float32[1, 19, 1024, 2048]", op="aten::_log_softmax")
