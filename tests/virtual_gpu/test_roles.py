@@ -86,6 +86,21 @@ def test_averages_of_parameters(virtual_gpu, average):
     assert ["Sequential.0", "Sequential.1"] == [birth.module for birth in births]
 
 
+@pytest.mark.filterwarnings("error")
+def test_averages_that_autograd_records(virtual_gpu):
+    """They are no leaves any more, of whose gradient torch warns whoever asks."""
+    model, average = (nn.Linear(64, 64, device="cuda") for _ in range(2))
+    average.requires_grad_(False)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(2):
+        model(torch.randn(8, 64, device="cuda")).sum().backward()
+        optimizer.step()
+        for averaged, parameter in zip(average.parameters(), model.parameters(), strict=True):
+            averaged.lerp_(parameter, 0.1)
+
+    assert not average.weight.is_leaf
+
+
 def test_parameters_put_aside_on_the_host(virtual_gpu):
     """They take nothing of the card, large as they may be."""
     model = nn.Linear(1 << 17, 1, bias=False).cuda()

@@ -54,7 +54,8 @@ class Parameters:
         """Say of every storage that holds a parameter, a gradient or a buffer what it is."""
         for parameter, module in self._all.items():
             self._mark(parameter, Role.PARAMETER, module)
-            if parameter.grad is not None:
+            # Of what an update in place has made a non-leaf, torch has no gradient and warns.
+            if (parameter.is_leaf or parameter.retains_grad) and parameter.grad is not None:
                 self._mark(parameter.grad, Role.GRADIENT, module)
         for root in self._roots:
             for module in reversed(list(root.modules())):  # of those that share a buffer the first comes last
