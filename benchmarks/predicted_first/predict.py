@@ -1,6 +1,6 @@
 """Predicts workloads into predicted.json, to be committed before anything is measured: `python predict.py CARD NAME...`
 
-A NAME is that of a script here or in families, or `kinds-TASK`; `all` stands for every one.
+A NAME is that of a script here or in families, `kinds-TASK`, or `vary-NAME` of variations.toml; `all` is every one.
 """
 
 import argparse
@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import tomllib
 from datetime import date
 from pathlib import Path
 
@@ -16,14 +17,25 @@ FILE = HERE / "predicted.json"
 KINDS = """points seq2seq lstm-lm encoder-fp16 encoder-half gat speech diffusion slow-attention translate segment t5
 lora-vit""".split()
 FAMILIES = sorted(path.stem for path in (HERE / "families").glob("*.py"))
-NAMES = ["convnext_ema", "nano_gpt", *(f"kinds-{kind}" for kind in KINDS), *FAMILIES]
+VARIATIONS = {
+    f"vary-{name}": words.split() for name, words in tomllib.loads((HERE / "variations.toml").read_text()).items()
+}
+NAMES = ["convnext_ema", "nano_gpt", *(f"kinds-{kind}" for kind in KINDS), *FAMILIES, *VARIATIONS]
 RULES = "2.11+cu130"
+
+
+def command(name: str) -> tuple[str, list[str]]:
+    """The folder of a script, relative to this one, and the script with its arguments."""
+    if name in VARIATIONS:
+        return "../truth/scripts", VARIATIONS[name]
+    if name.startswith("kinds-"):
+        return ".", ["kinds.py", "--task", name.removeprefix("kinds-")]
+    return ("families" if name in FAMILIES else "."), [f"{name}.py"]
 
 
 def predict(name: str, card: str) -> dict:
     """The record of one workload on `card`, from the report of `peaksight run`."""
-    directory = "families" if name in FAMILIES else "."
-    argv = ["kinds.py", "--task", name.removeprefix("kinds-")] if name.startswith("kinds-") else [f"{name}.py"]
+    directory, argv = command(name)
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / "report.json"
         options = ["--gpu", card, "--torch", RULES, "--json", str(file)]
