@@ -3,24 +3,19 @@
 A product's tiles go over the card in waves, and clusters of multiprocessors take a wave together. Where the last wave
 is less than half full, each of its tiles is summed in parts, and each part leaves its sum in the workspace. Read off
 the plans of engine 67 of cuDNN 9.19 for convolutions in single precision on an H200 (ask_cudnn_convolutions.py of
-benchmarks/kernels): of some 435 plans for each kind of tiles 395, 392 and 377 are right within 8 KiB.
+benchmarks/kernels): of 281 plans for windows of three taps by three 263 are right within 8 KiB.
 
 Limitations:
-    Which tiles run, and whether the last are shared, is cuDNN's choice: of 56 measured problems that are told here 41
-    come within a MiB, where 33 did without. All others are taken not to share.
+    Which tiles run, and whether the last are shared, is cuDNN's choice (cudnn_tiles.py). Other windows are taken not
+    to share.
 """
 
 from math import prod
-from typing import NamedTuple
 
 from peaksight.virtual_gpu.kernels.convolution_problem import FLOAT_BYTES, TILE, TILE_BYTES, Convolution
+from peaksight.virtual_gpu.kernels.cudnn_tiles import Tiles, chosen
 from peaksight.virtual_gpu.kernels.reductions import div_up
 
-FEWEST_CHANNELS = 128
-FEWEST_FILTERS = 96
-FEWEST_POSITIONS = 14_000
-MOST_POSITIONS_OF_WIDE = 60_000
-FILTERS_OF_HIGH_TILES = 512
 SMALL_SIDE = 3
 SHARED_SUM = 2048
 MANY_TO = 512
@@ -32,43 +27,15 @@ STEPS_OF_ONLY_WAVE = 16
 STEPS_OF_LAST_WAVE = 5
 
 
-class Tiles(NamedTuple):
-    """A kernel's tile in positions and filters, of which a cluster takes so many, and multiprocessors of a wave."""
-
-    rows: int
-    columns: int
-    rows_of_cluster: int
-    columns_of_cluster: int
-    wave: int
-
-
-SQUARE = Tiles(128, 128, 8, 1, 120)
-WIDE = Tiles(64, 256, 4, 1, 120)
-HIGH = Tiles(256, 128, 1, 2, 132)
-
-
 def forward(convolution: Convolution) -> int:
     """Bytes of partial sums for `y`: windows of three taps by three over images with many channels, or steps."""
-    tiles = _tiles(convolution) if _may_be_shared(convolution) else None
+    tiles = chosen(convolution) if _may_be_shared(convolution) else None
     return partial_sums(convolution, tiles) if tiles else _sums_of_steps(convolution)
 
 
 def _may_be_shared(convolution: Convolution) -> bool:
     is_image = convolution.is_of_images and not convolution.is_transposed and max(convolution.dilation) == 1
-    is_of_threes = set(convolution.kernel) == {SMALL_SIDE} and not convolution.is_half
-    return is_image and is_of_threes and convolution.channels >= FEWEST_CHANNELS
-
-
-def _tiles(convolution: Convolution) -> Tiles | None:
-    """Those whose last ones are shared, None where that is not known."""
-    filters, num_positions = convolution.filters, convolution.num_positions
-    if filters < FEWEST_FILTERS or num_positions < FEWEST_POSITIONS:
-        return None
-    if filters < WIDE.columns:
-        return SQUARE
-    if filters == WIDE.columns and num_positions < MOST_POSITIONS_OF_WIDE:
-        return WIDE
-    return HIGH if filters == FILTERS_OF_HIGH_TILES else None
+    return is_image and set(convolution.kernel) == {SMALL_SIDE} and not convolution.is_half
 
 
 def partial_sums(convolution: Convolution, tiles: Tiles) -> int:

@@ -1,0 +1,143 @@
+"""Which tiles cuDNN takes for windows of three taps by three in single precision, where it may share the last ones.
+
+Read off the first plans of cuDNN 9.19, asked with an H200's properties (cudnn_plans.py of benchmarks/kernels) for
+25,966 problems drawn by chance, as networks have them: the sums of 93 % come within a MiB, where 74 % have none.
+Thresholds lie between the sizes that were drawn.
+
+Limitations:
+    To few positions, from 128 to 219 channels and to 256 filters choices differ from image to image: there the tiles
+    are those of most.
+"""
+
+from typing import NamedTuple
+
+from peaksight.virtual_gpu.kernels.convolution_problem import TILE, Convolution
+from peaksight.virtual_gpu.kernels.reductions import div_up
+
+FEWEST_CHANNELS = 128
+FEWEST_POSITIONS = 1_800
+# Sums are long from that many channels on.
+MANY_CHANNELS = 220
+LARGE_BATCH = 16
+
+
+class Tiles(NamedTuple):
+    """A kernel's tile in positions and filters, of which a cluster takes so many, and multiprocessors of a wave."""
+
+    rows: int
+    columns: int
+    rows_of_cluster: int
+    columns_of_cluster: int
+    wave: int
+
+
+SQUARE = Tiles(128, 128, 8, 1, 120)
+PAIRED = Tiles(128, 128, 1, 2, 132)
+WIDE = Tiles(64, 256, 4, 1, 120)
+HIGH = Tiles(256, 128, 1, 2, 132)
+
+
+def chosen(convolution: Convolution) -> Tiles | None:
+    """Tiles whose last ones are shared out, None where they are not."""
+    if convolution.num_positions < FEWEST_POSITIONS or convolution.channels < FEWEST_CHANNELS:
+        return None
+    is_long = convolution.channels >= MANY_CHANNELS
+    return _of_long_sums(convolution) if is_long else _of_shorter_sums(convolution)
+
+
+def _of_long_sums(convolution: Convolution) -> Tiles | None:
+    filters = convolution.filters
+    if filters < 80 or 257 < filters < 464:
+        return None
+    if filters < 256:
+        return SQUARE if convolution.channels >= 320 or convolution.num_positions >= 3_000 else None
+    if filters <= 257:
+        return _to_256(convolution)
+    if filters <= 516:
+        return _to_512(convolution)
+    return _to_640(convolution) if filters < 848 else _to_1024(convolution)
+
+
+def _to_256(convolution: Convolution) -> Tiles | None:
+    num_waves = _num_waves(convolution)
+    if _has_stride(convolution):
+        is_square = convolution.channels < 768 and num_waves >= 2
+        return HIGH if convolution.num_positions >= 42_500 else SQUARE if is_square else None
+    if num_waves < 1.06:
+        return None
+    if num_waves >= 21.2:
+        return HIGH
+    return WIDE if convolution.x.shape[-1] < 92 else PAIRED
+
+
+def _to_512(convolution: Convolution) -> Tiles | None:
+    num_positions, is_wide = convolution.num_positions, convolution.channels >= 512
+    if _has_stride(convolution):
+        return PAIRED if convolution.x.shape[0] < 10 and num_positions >= 3_000 else None
+    if num_positions < 6_300:
+        return WIDE if is_wide and num_positions >= 4_000 else None
+    return HIGH if is_wide or num_positions >= 19_700 else PAIRED
+
+
+def _to_640(convolution: Convolution) -> Tiles | None:
+    if convolution.x.shape[0] < LARGE_BATCH:
+        return None
+    return SQUARE if convolution.num_positions >= 13_800 or _has_stride(convolution) else HIGH
+
+
+def _to_1024(convolution: Convolution) -> Tiles | None:
+    if not _has_stride(convolution):
+        return HIGH if convolution.num_positions >= 2_880 else WIDE
+    if convolution.filters <= 1152:
+        return HIGH
+    return WIDE if convolution.num_positions >= 5_300 else None
+
+
+def _of_shorter_sums(convolution: Convolution) -> Tiles | None:
+    filters, channels = convolution.filters, convolution.channels
+    if filters < 96:
+        return None
+    if channels >= 192:
+        return WIDE if filters >= 192 and _is_of_many_small(convolution) else None
+    if filters < 144:
+        fewest = 25_000 if _has_stride(convolution) else 80_000
+        return SQUARE if convolution.num_positions >= fewest else None
+    if filters < 256:
+        return _to_192(convolution)
+    if convolution.num_positions >= 130_000:
+        return SQUARE
+    return _from_128(convolution) if channels < 144 else _from_160(convolution)
+
+
+def _is_of_many_small(convolution: Convolution) -> bool:
+    batch, _, _, side = convolution.x.shape
+    return batch >= 5 and side >= 24 and convolution.num_positions < 150_000
+
+
+def _to_192(convolution: Convolution) -> Tiles | None:
+    batch, _, _, side = convolution.x.shape
+    if side < 40 or batch < 4:
+        return None
+    if convolution.num_positions >= 66_000:
+        return SQUARE
+    return WIDE if convolution.filters >= 192 else None
+
+
+def _from_128(convolution: Convolution) -> Tiles | None:
+    batch, _, _, side = convolution.x.shape
+    if convolution.num_positions < 5_000:
+        return None
+    return PAIRED if side < 28 or batch < 4 else WIDE
+
+
+def _from_160(convolution: Convolution) -> Tiles | None:
+    return WIDE if convolution.num_positions >= 28_000 and convolution.x.shape[-1] >= 40 else None
+
+
+def _num_waves(convolution: Convolution) -> float:
+    """Of square tiles."""
+    return div_up(convolution.num_positions, TILE) * div_up(convolution.filters, TILE) / SQUARE.wave
+
+
+def _has_stride(convolution: Convolution) -> bool:
+    return max(convolution.stride) > 1
