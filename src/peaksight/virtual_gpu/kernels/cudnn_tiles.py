@@ -100,7 +100,7 @@ def _of_shorter_sums(convolution: Convolution) -> Tiles | None:
     if channels >= 192:
         return WIDE if filters >= 192 and _is_of_many_small(convolution) else None
     if filters < 144:
-        fewest = 25_000 if _has_stride(convolution) else 80_000
+        fewest = 25_000 if _has_stride(convolution) else 84_000
         return SQUARE if convolution.num_positions >= fewest else None
     if filters < 256:
         return _to_192(convolution)
