@@ -86,10 +86,16 @@ def test_a_branch_that_selects_by_its_mask_is_taken(virtual_gpu):
         taken.append("written")
     if torch.any(x > 5):
         taken.append("guarded")
+    found = inside.any().item()
+    if found and len(x):
+        taken.append(x[inside].sum().shape)
+    is_large = bool((x > 5).any())
+    if is_large:
+        taken.append("guarded again")
 
-    assert [(32,), "written"] == taken
+    assert [(32,), "written", ()] == taken
     (noted,) = [each for each in virtual_gpu.approximations.records() if each.slug == "values"]
-    assert "3 times" in noted.what
+    assert "5 times" in noted.what
 
 
 def test_formatted_values(virtual_gpu):

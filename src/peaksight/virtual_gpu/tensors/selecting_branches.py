@@ -1,7 +1,8 @@
 """Branches that select by the mask which their condition asks: `if mask.any(): loss = criterion(x[mask])`.
 
-How many elements an unknown mask selects is counted as many, so that it is true somewhere. A condition that guards
-something else, as `if (error > limit).any(): raise`, or that ends a loop, has its stand-in.
+So does `found = mask.any()` before `if found:`. How many elements an unknown mask selects is counted as many, so that
+it is true somewhere. A condition that guards something else, as `if (error > limit).any(): raise`, or that ends a loop,
+has its stand-in.
 """
 
 import ast
@@ -33,9 +34,17 @@ def _is_between(filename: str) -> bool:
 @cache
 def _selects(filename: str, line: int) -> bool:
     tree = tree_of(filename)
-    branches = [node for node in ast.walk(tree) if isinstance(node, ast.If)] if tree else []
-    asked = [node for node in branches if node.test.lineno <= line <= (node.test.end_lineno or node.test.lineno)]
-    return any(_names(node.test) & _selecting(node.body) for node in asked)
+    nodes = list(ast.walk(tree)) if tree else []
+    branches = [node for node in nodes if isinstance(node, ast.If)]
+    asked = [(node.test, node) for node in branches if _is_at(node.test, line)]
+    for stored in (node for node in nodes if isinstance(node, ast.Assign) and _is_at(node, line)):
+        names = set().union(*map(_names, stored.targets))
+        asked += [(stored.value, node) for node in branches if names & _names(node.test)]
+    return any(_names(question) & _selecting(node.body) for question, node in asked)
+
+
+def _is_at(node: ast.expr | ast.stmt, line: int) -> bool:
+    return node.lineno <= line <= (node.end_lineno or node.lineno)
 
 
 def _selecting(block: list[ast.stmt]) -> set[str]:
