@@ -1,9 +1,10 @@
-"""The generators of random numbers of the host, for a script that seeds none."""
+"""The generators of random numbers of the host: their states, and a seed for a script that sets none."""
 
 import random
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from typing import Any
 
 
 def seed_generators(seed: int) -> None:
@@ -15,14 +16,31 @@ def seed_generators(seed: int) -> None:
         torch.manual_seed(seed)
 
 
+def host_states() -> dict[str, Any]:
+    """The states of Python's generator, and of numpy's and torch's where these are imported."""
+    states: dict[str, Any] = {"python": random.getstate()}
+    if numpy := sys.modules.get("numpy"):
+        states["numpy"] = numpy.random.get_state()
+    if torch := sys.modules.get("torch"):
+        states["torch"] = torch.default_generator.get_state()
+    return states
+
+
+def set_host_states(states: dict[str, Any]) -> None:
+    """Return to what `host_states` gave."""
+    random.setstate(states["python"])
+    if "numpy" in states:
+        sys.modules["numpy"].random.set_state(states["numpy"])
+    if "torch" in states:
+        sys.modules["torch"].default_generator.set_state(states["torch"])
+
+
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
     """A context in which they begin at `seed`, and after which they go on where they were."""
-    with ExitStack() as stack:
-        stack.callback(random.setstate, random.getstate())
-        if numpy := sys.modules.get("numpy"):
-            stack.callback(numpy.random.set_state, numpy.random.get_state())
-        if torch := sys.modules.get("torch"):
-            stack.callback(torch.default_generator.set_state, torch.default_generator.get_state())
+    states = host_states()
+    try:
         seed_generators(seed)
         yield
+    finally:
+        set_host_states(states)

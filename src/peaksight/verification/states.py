@@ -1,31 +1,26 @@
-"""The states of all generators of random numbers of a process."""
+"""The states of all generators of random numbers of a process, the card's among them."""
 
-import random
-import sys
 from hashlib import blake2b
 from typing import Any
 
 import torch
 
+from peaksight.overlays.seeds import host_states, set_host_states
+
 
 def random_states() -> dict[str, Any]:
     """The states of torch's, Python's and numpy's generators, so that `set_random_states` can return to them."""
-    states = {"torch": torch.get_rng_state(), "python": random.getstate()}
+    states = host_states()
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         states["cuda"] = torch.cuda.get_rng_state_all()
-    if numpy := sys.modules.get("numpy"):
-        states["numpy"] = numpy.random.get_state()
     return states
 
 
 def set_random_states(states: dict[str, Any]) -> None:
     """Return to what `random_states` gave."""
-    torch.set_rng_state(states["torch"])
-    random.setstate(states["python"])
+    set_host_states(states)
     if "cuda" in states:
         torch.cuda.set_rng_state_all(states["cuda"])
-    if "numpy" in states:
-        sys.modules["numpy"].random.set_state(states["numpy"])
 
 
 def digest_of(states: dict[str, Any]) -> str:
