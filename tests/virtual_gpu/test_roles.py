@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from peaksight.records import Role
+from peaksight.virtual_gpu.memory.storages import Storages
 
 from .cards import births_on, by_role
 
@@ -148,3 +149,22 @@ def test_buffers_are_of_their_modules(virtual_gpu):
 
     assert early == {"Sequential.1"}
     assert modules == [("Sequential.0.0", 4 * FLOATS)] + [("Sequential.0.1", size) for size in (8, 32, 32)]
+
+
+def test_pieces_are_marked_by_themselves(virtual_gpu, monkeypatch):
+    """Adapters move every piece that they put into a model: the whole of it is not walked again at each."""
+    marked = []
+    mark = Storages.mark
+    monkeypatch.setattr(Storages, "mark", lambda self, *args, **kwargs: (marked.append(1), mark(self, *args, **kwargs)))
+    model = nn.Sequential(*(nn.Linear(4, 4) for _ in range(50))).cuda()
+    marked.clear()
+
+    for name in map(str, range(50)):
+        model.set_submodule(name, nn.Sequential(model.get_submodule(name), nn.BatchNorm1d(4)).cuda())
+    model(torch.ones(2, 4, device="cuda")).sum().backward()
+
+    assert len(marked) < 50 * 60
+    parameters, buffers = list(model.parameters()), list(model.buffers())
+    assert by_role(virtual_gpu, Role.PARAMETER) == sum(each.nbytes for each in parameters)
+    assert by_role(virtual_gpu, Role.GRADIENT) == sum(each.nbytes for each in parameters)
+    assert by_role(virtual_gpu, Role.BUFFER) == sum(each.nbytes for each in buffers)

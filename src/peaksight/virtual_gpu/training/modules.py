@@ -42,7 +42,7 @@ class Parameters:
             for child in reversed(list(module.modules())):  # of tied parameters the first module is named, as in torch
                 for parameter in child.parameters(recurse=False):
                     self._all[parameter] = self._tree.path_of(child)
-            self.mark()
+            self.mark_module(module)
 
     def add_optimized(self, optimizer: torch.optim.Optimizer) -> None:
         """What an optimizer trains is a parameter, although it may be a plain tensor with `requires_grad`."""
@@ -53,14 +53,26 @@ class Parameters:
     def mark(self) -> None:
         """Say of every storage that holds a parameter, a gradient or a buffer what it is."""
         for parameter, module in self._all.items():
-            self._mark(parameter, Role.PARAMETER, module)
-            # Of what an update in place has made a non-leaf, torch has no gradient and warns.
-            if (parameter.is_leaf or parameter.retains_grad) and parameter.grad is not None:
-                self._mark(parameter.grad, Role.GRADIENT, module)
+            self._mark_parameter(parameter, module)
         for root in self._roots:
-            for module in reversed(list(root.modules())):  # of those that share a buffer the first comes last
-                for buffer in module.buffers(recurse=False):
-                    self._mark(buffer, Role.BUFFER, self._tree.path_of(module))
+            self._mark_buffers(root)
+
+    def mark_module(self, module: nn.Module) -> None:
+        """The same of `module` alone: what is moved piece by piece is not walked whole at each piece."""
+        for parameter in module.parameters():
+            self._mark_parameter(parameter, self._all.get(parameter, ""))
+        self._mark_buffers(module)
+
+    def _mark_parameter(self, parameter: Any, module: str) -> None:
+        self._mark(parameter, Role.PARAMETER, module)
+        # Of what an update in place has made a non-leaf, torch has no gradient and warns.
+        if (parameter.is_leaf or parameter.retains_grad) and parameter.grad is not None:
+            self._mark(parameter.grad, Role.GRADIENT, module)
+
+    def _mark_buffers(self, root: nn.Module) -> None:
+        for module in reversed(list(root.modules())):  # of those that share a buffer the first comes last
+            for buffer in module.buffers(recurse=False):
+                self._mark(buffer, Role.BUFFER, self._tree.path_of(module))
 
     def mark_state(self, optimizer: torch.optim.Optimizer) -> None:
         """Say of every tensor in the optimizer's state that it is optimizer state."""
@@ -196,6 +208,6 @@ def _follow_moves(patches: Patches, mode: VirtualGpuMode, parameters: Parameters
             mode.moving_modules -= 1
             if not mode.moving_modules:
                 parameters.add_module(module)
-                parameters.mark()
+                parameters.mark_module(module)
 
     patches.set(nn.Module, "_apply", followed)
