@@ -11,6 +11,7 @@ Limitations:
 from math import prod
 
 from peaksight.virtual_gpu.kernels import cudnn_dilated_convolutions as dilated
+from peaksight.virtual_gpu.kernels import cudnn_groups_in_half as grouped
 from peaksight.virtual_gpu.kernels import cudnn_shared_tiles as shared
 from peaksight.virtual_gpu.kernels import cudnn_volumes
 from peaksight.virtual_gpu.kernels import cudnn_whole_windows as whole
@@ -59,6 +60,8 @@ def forward(convolution: Convolution) -> int:
     """
     if convolution.is_depthwise or has_narrow_groups(convolution):
         return 0
+    if grouped.takes_them(convolution):
+        return grouped.forward(convolution)
     convolution = convolution.in_eights(MANY_IN_HALF if convolution.is_half else MANY_IN_GROUPS)
     if whole.takes_them(convolution):
         return whole.forward(convolution)
@@ -91,6 +94,8 @@ def gradient_of_input(convolution: Convolution) -> int:
         return 0
     if has_narrow_groups(convolution):
         return widened_copies(convolution) if convolution.is_half and prod(convolution.kernel) > 1 else 0
+    if grouped.takes_them(convolution):
+        return grouped.gradient_of_input(convolution)
     convolution = convolution.in_eights(MANY_IN_HALF if convolution.is_half else MANY_IN_GROUPS)
     if dilated.takes_them(convolution):
         return dilated.gradient_of_input(convolution)
