@@ -32,6 +32,7 @@ KNOWN = {"network_layers_trials": 1000, "network_layers_h200": 1200, "drawn_laye
 RESULTS = ("forward", "input", "weight")
 # Processes of each kind, on a machine with 16 cores.
 NUM_PROCESSES = {"plans": 8, "measured": 3, "tried": 4}
+NUM_OF_SERIES = {"plans": 6, "measured": 6}
 MOST_BYTES = 15 << 20
 MOST_RESERVED_BYTES = 4 << 30
 LINES_AT_A_TIME = 40
@@ -44,14 +45,15 @@ def main() -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("seconds", type=float)
     parser.add_argument("--device", type=Path)
+    parser.add_argument("--series", nargs="+", metavar="NAME", help="plans and measurements of these alone")
     options = parser.parse_args()
     device = json.loads(options.device.read_text()) if options.device else None
     end = time.monotonic() + options.seconds
     options.file.write_bytes(b"")
-    kinds = {"plans": 2} if device else NUM_PROCESSES
+    kinds = {"plans": 2} if device else NUM_OF_SERIES if options.series else NUM_PROCESSES
     context = multiprocessing.get_context("spawn")
     processes = [
-        context.Process(target=work, args=(options.file, kind, number, count, end, device))
+        context.Process(target=work, args=(options.file, kind, number, count, end, device, options.series))
         for kind, count in kinds.items()
         for number in range(count)
     ]
@@ -74,12 +76,14 @@ def summary(file: Path) -> Iterator[str]:
         yield f"{kind}: {len(answers)}, of them errors: {len(errors)} {errors[:1]}"
 
 
-def work(file: Path, kind: str, number: int, count: int, end: float, device: dict[str, Any] | None) -> None:
+def work(
+    file: Path, kind: str, number: int, count: int, end: float, device: dict[str, Any] | None, series: list[str] | None
+) -> None:
     """Answer every `count`th problem of a kind."""
     answer = answerer(kind, device)
     if kind == "plans" and number == 0:
         append(file, [first_line(device)])
-    problems = islice(PROBLEMS[kind](), number, None, count)
+    problems = islice(all_series(series) if series else PROBLEMS[kind](), number, None, count)
     lines: list[dict[str, Any]] = []
     for done, problem in enumerate(problems):
         if time.monotonic() > end or file.stat().st_size > MOST_BYTES:

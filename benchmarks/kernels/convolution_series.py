@@ -1,7 +1,7 @@
 """Series of convolutions, each along one axis, for reading formulas of workspaces off (ask_cudnn_convolutions.py)."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
@@ -129,7 +129,59 @@ def odd_channels() -> Iterator[dict[str, Any]]:
             yield problem(16, channels, filters, (32, 32), kernel, dtype=dtype, last=last)
 
 
-SERIES = (of_groups, depthwise, in_half, with_stride, lines, volumes, transposed, odd_channels)
+def single_steps() -> Iterator[dict[str, Any]]:
+    """Single taps with a stride, as residual networks take to fewer positions."""
+    sizes = ((1, 56), (2, 128), (4, 80), (16, 56), (32, 28), (64, 28), (32, 56), (256, 14), (256, 28))
+    widths = product((24, 48, 64, 80, 96, 112, 128, 160, 192, 256, 320, 512), (64, 96, 128, 256, 512))
+    for (channels, filters), (samples, side), dtype in product(widths, sizes, TYPES[::2]):
+        yield problem(samples, channels, filters, (side, side), 1, 2, dtype=dtype, padding=0)
+
+
+def dilated_heads() -> Iterator[dict[str, Any]]:
+    """Windows with gaps, of segmentation networks."""
+    widths = ((2048, 256), (1280, 256), (960, 256), (512, 512), (512, 256), (320, 256), (256, 256))
+    for (channels, filters), samples in product(widths, (1, 2, 4, 6, 8, 12, 16, 32)):
+        for side, dilation in product((24, 28, 32, 33, 40, 48, 60, 64, 65), (2, 12)):
+            yield problem(samples, channels, filters, (side, side), 3, 1, dilation)
+
+
+def whole_windows() -> Iterator[dict[str, Any]]:
+    """As large as the picture, as networks end that are convolutions throughout."""
+    sizes = product((1, 2, 8, 16, 32, 64, 128), (4, 6, 7, 8, 14), (16, 64, 256, 512), (10, 64, 128, 256, 1024, 4096))
+    for samples, side, channels, filters in sizes:
+        for dtype in TYPES[:: 1 + (samples < 16)]:
+            yield problem(samples, channels, filters, (side, side), side, dtype=dtype, padding=0)
+
+
+def residual() -> Iterator[dict[str, Any]]:
+    """Three taps and single ones of residual networks, by batches."""
+    batches = (8, 16, 24, 32, 48, 64, 96, 128, 256)
+    kept = [(width, width) for width in (64, 128, 256, 512)]
+    widened = [(64, 128), (128, 256), (256, 512)]
+    pointwise = [(64, 256), (256, 64), (256, 128), (128, 512), (512, 128), (512, 256), (256, 1024), (1024, 256)]
+    for samples, side, dtype in product(batches, (7, 14, 28, 56, 112), TYPES[::2]):
+        for ends, kernel, stride in [
+            *((ends, 3, 1) for ends in kept + widened),
+            *((ends, 3, 2) for ends in kept + widened),
+            *((ends, 1, 1) for ends in pointwise),
+        ]:
+            yield problem(samples, *ends, (side, side), kernel, stride, dtype=dtype)
+
+
+SERIES = (
+    of_groups,
+    depthwise,
+    in_half,
+    with_stride,
+    lines,
+    volumes,
+    transposed,
+    odd_channels,
+    single_steps,
+    dilated_heads,
+    whole_windows,
+    residual,
+)
 
 
 def around(base: tuple[int, ...], *axes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
@@ -141,9 +193,10 @@ def around(base: tuple[int, ...], *axes: tuple[int, ...]) -> Iterator[tuple[int,
                 yield (*base[:position], value, *base[position + 1 :])
 
 
-def all_series() -> list[dict[str, Any]]:
-    """Every problem of a size that a card has time for, in an order drawn once."""
-    found = {str(each): each | {"series": of.__name__} for of in SERIES for each in of() if is_of_size(each)}
+def all_series(names: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Every problem of the series `names`, or of all, of a size that a card has time for, in an order drawn once."""
+    chosen = [of for of in SERIES if not names or of.__name__ in names]
+    found = {str(each): each | {"series": of.__name__} for of in chosen for each in of() if is_of_size(each)}
     drawn = list(found.values())
     random.Random(0).shuffle(drawn)
     return drawn
