@@ -111,7 +111,7 @@ def gradient_of_input(convolution: Convolution) -> int:
     is_narrowed = convolution.is_product and convolution.filters < convolution.channels
     loads_by_fours = is_narrowed and prod(convolution.x.shape[2:]) % 4 == 0
     of_weight = loads_by_fours * convolution.weight.nbytes + _transformed_weight(convolution)
-    return convolution.copies() + of_weight if is_copied else 0
+    return convolution.copies() + of_weight + shared.gradient_of_input(convolution) if is_copied else 0
 
 
 def _transformed_weight(convolution: Convolution) -> int:

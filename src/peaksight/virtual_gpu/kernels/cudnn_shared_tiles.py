@@ -2,18 +2,17 @@
 
 A product's tiles go over the card in waves, and clusters of multiprocessors take a wave together. Where the last wave
 is less than half full, each of its tiles is summed in parts, and each part leaves its sum in the workspace. Read off
-the plans of engine 67 of cuDNN 9.19 for convolutions in single precision on an H200 (ask_cudnn_convolutions.py of
-benchmarks/kernels): of 281 plans for windows of three taps by three 263 are right within 8 KiB.
+the plans of engines 67 and 71 of cuDNN 9.19 for convolutions in single precision on an H200 (ask_cudnn_convolutions.py
+of benchmarks/kernels), right within 8 KiB in nearly all of 486 for windows of three taps by three.
 
 Limitations:
-    Which tiles run, and whether the last are shared, is cuDNN's choice (cudnn_tiles.py). Other windows are taken not
-    to share.
+    Which tiles run, and whether the last are shared, is cuDNN's choice (cudnn_tiles.py, cudnn_gradient_tiles.py). Other
+    windows are taken not to share.
 """
 
-from math import prod
-
+from peaksight.virtual_gpu.kernels import cudnn_gradient_tiles, cudnn_tiles
 from peaksight.virtual_gpu.kernels.convolution_problem import FLOAT_BYTES, TILE, TILE_BYTES, Convolution
-from peaksight.virtual_gpu.kernels.cudnn_tiles import Tiles, chosen
+from peaksight.virtual_gpu.kernels.cudnn_tiles import Tiles
 from peaksight.virtual_gpu.kernels.reductions import div_up
 
 SMALL_SIDE = 3
@@ -25,12 +24,27 @@ ONE_WAVE = range(121, 133)
 CHANNELS_OF_STEP = 32
 STEPS_OF_ONLY_WAVE = 16
 STEPS_OF_LAST_WAVE = 5
+# Of longer sums in more parts.
+MANY_STEPS = 64
+MANY_PARTS = 13
+FEWEST_STEPS = 4
 
 
 def forward(convolution: Convolution) -> int:
     """Bytes of partial sums for `y`: windows of three taps by three over images with many channels, or steps."""
-    tiles = chosen(convolution) if _may_be_shared(convolution) else None
-    return partial_sums(convolution, tiles) if tiles else _sums_of_steps(convolution)
+    tiles = cudnn_tiles.chosen(convolution) if _may_be_shared(convolution) else None
+    if not tiles:
+        return _sums_of_steps(convolution)
+    return partial_sums(convolution.num_positions, convolution.filters, _num_steps(convolution.channels), tiles)
+
+
+def gradient_of_input(convolution: Convolution) -> int:
+    """Bytes of partial sums for the gradient of `x`, a product of as many positions: of windows without a stride."""
+    if not _may_be_shared(convolution) or max(convolution.stride) > 1:
+        return 0
+    tiles, channels = cudnn_gradient_tiles.chosen(convolution), convolution.x.shape[1]
+    num_positions = convolution.x.numel() // channels
+    return partial_sums(num_positions, channels, _num_steps(convolution.filters), tiles) if tiles else 0
 
 
 def _may_be_shared(convolution: Convolution) -> bool:
@@ -38,14 +52,14 @@ def _may_be_shared(convolution: Convolution) -> bool:
     return is_image and set(convolution.kernel) == {SMALL_SIDE} and not convolution.is_half
 
 
-def partial_sums(convolution: Convolution, tiles: Tiles) -> int:
-    """Bytes of the parts of the last tiles."""
-    num_tiles = _padded(convolution.num_positions, tiles.rows, tiles.rows_of_cluster)
-    num_tiles *= _padded(convolution.filters, tiles.columns, tiles.columns_of_cluster)
+def partial_sums(num_rows: int, num_columns: int, num_steps: int, tiles: Tiles) -> int:
+    """Bytes of the parts of the last tiles of a product."""
+    num_tiles = _padded(num_rows, tiles.rows, tiles.rows_of_cluster)
+    num_tiles *= _padded(num_columns, tiles.columns, tiles.columns_of_cluster)
     num_shared = num_tiles % tiles.wave
     if not num_shared:
         return 0
-    num_parts = min(tiles.wave // num_shared, _most_parts(convolution, is_only=num_tiles == num_shared))
+    num_parts = _num_parts(num_steps, tiles.wave // num_shared, is_only=num_tiles == num_shared)
     return num_shared * num_parts * tiles.rows * tiles.columns * FLOAT_BYTES if num_parts > 1 else 0
 
 
@@ -54,11 +68,16 @@ def _padded(length: int, side: int, num_in_cluster: int) -> int:
     return div_up(div_up(length, side), num_in_cluster) * num_in_cluster
 
 
-def _most_parts(convolution: Convolution, *, is_only: bool) -> int:
-    """A power of two, as many as the sum has steps for."""
-    num_steps = prod(convolution.kernel) * div_up(convolution.channels, CHANNELS_OF_STEP)
-    most = num_steps // (STEPS_OF_ONLY_WAVE if is_only else STEPS_OF_LAST_WAVE)
-    return 1 << most.bit_length() - 1 if most else 0
+def _num_steps(num_channels: int) -> int:
+    return SMALL_SIDE**2 * div_up(num_channels, CHANNELS_OF_STEP)
+
+
+def _num_parts(num_steps: int, most: int, *, is_only: bool) -> int:
+    """Of a tile: a power of two that the sum has steps for, or of many steps as many as `most` even parts."""
+    if not is_only and num_steps >= MANY_STEPS and most >= MANY_PARTS:
+        return div_up(num_steps, max(FEWEST_STEPS, div_up(num_steps, most)))
+    num_long = num_steps // (STEPS_OF_ONLY_WAVE if is_only else STEPS_OF_LAST_WAVE)
+    return min(most, 1 << num_long.bit_length() - 1 if num_long else 0)
 
 
 def _sums_of_steps(convolution: Convolution) -> int:

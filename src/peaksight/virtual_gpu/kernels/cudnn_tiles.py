@@ -67,7 +67,15 @@ def _to_256(convolution: Convolution) -> Tiles | None:
         return None
     if num_waves >= 21.2:
         return HIGH
-    return WIDE if convolution.x.shape[-1] < 92 else PAIRED
+    side = convolution.x.shape[-1]
+    return _over_small_images(convolution) if side <= 16 else WIDE if side < 120 else PAIRED
+
+
+def _over_small_images(convolution: Convolution) -> Tiles | None:
+    num_positions = convolution.num_positions
+    if 16_000 <= num_positions < 22_000:
+        return None
+    return WIDE if 32_000 <= num_positions < 40_000 else PAIRED
 
 
 def _to_512(convolution: Convolution) -> Tiles | None:
@@ -100,13 +108,25 @@ def _of_shorter_sums(convolution: Convolution) -> Tiles | None:
     if channels >= 192:
         return WIDE if filters >= 192 and _is_of_many_small(convolution) else None
     if filters < 144:
-        fewest = 25_000 if _has_stride(convolution) else 84_000
-        return SQUARE if convolution.num_positions >= fewest else None
+        return SQUARE if _is_squared(convolution) else None
     if filters < 256:
         return _to_192(convolution)
     if convolution.num_positions >= 130_000:
         return SQUARE
     return _from_128(convolution) if channels < 144 else _from_160(convolution)
+
+
+def _is_squared(convolution: Convolution) -> bool:
+    """Whether up to 192 channels to 96 filters or more go by square tiles."""
+    num_positions, (batch, channels, _, side) = convolution.num_positions, convolution.x.shape
+    if _has_stride(convolution) or num_positions >= 84_000:
+        return num_positions >= 25_000
+    if num_positions < 32_500 or channels >= 144:
+        return False
+    if side >= 80:
+        return num_positions < 38_400
+    is_between = 40 <= side < 56 or (28 <= side < 40 and 48 <= batch <= 64)
+    return not is_between
 
 
 def _is_of_many_small(convolution: Convolution) -> bool:
