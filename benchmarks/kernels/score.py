@@ -24,7 +24,7 @@ FILES = (
     "drawn_layers_h200",
     "drawn_layers_again",
 )
-PLANS = "convolution_plans"
+PLANS = ("convolution_plans_h200", "convolution_plans_again")
 NUM_MULTIPROCESSORS = 132
 # Of usual_channels.py, whose windows of that stride lie side by side.
 LONGEST_STRIDE = 4
@@ -41,15 +41,20 @@ def _rows() -> Iterator[tuple[str, ...]]:
     for name in FILES:
         calls = [call for call in map(_usual, _lines(name)) if call.get("kind") != "trials"]
         yield from _rows_of(name, calls, _predicted)
-    answered = [line for line in _lines(PLANS) if "error" not in line.get("measured", line.get("tried", "error"))]
+    for name in PLANS:
+        yield from _rows_of_plans(name)
+    known = [*_lines("network_layers_trials"), *(call for call in _lines("drawn_layers_h200") if "kind" in call)]
+    yield from _rows_of("others, tried", [call for call in known if call.get("kind", "trials") == "trials"], _tried)
+
+
+def _rows_of_plans(name: str) -> Iterator[tuple[str, ...]]:
+    answered = [line for line in _lines(name) if "error" not in line.get("measured", line.get("tried", "error"))]
     measured = [
         line | {name: last for name, (_, last) in line["measured"].items()} for line in answered if "measured" in line
     ]
     tried = [line | {name: first for name, (first, _) in line["tried"].items()} for line in answered if "tried" in line]
-    yield from _rows_of(PLANS, measured, _predicted)
-    yield from _rows_of(f"{PLANS}, tried", tried, _tried)
-    known = [*_lines("network_layers_trials"), *(call for call in _lines("drawn_layers_h200") if "kind" in call)]
-    yield from _rows_of("others, tried", [call for call in known if call.get("kind", "trials") == "trials"], _tried)
+    yield from _rows_of(name, measured, _predicted)
+    yield from _rows_of(f"{name}, tried", tried, _tried)
 
 
 def _lines(name: str) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ Limitations:
 from math import prod
 
 from peaksight.virtual_gpu.kernels import cudnn_dilated_convolutions as dilated
+from peaksight.virtual_gpu.kernels import cudnn_ending_windows as ending
 from peaksight.virtual_gpu.kernels import cudnn_groups_in_half as grouped
 from peaksight.virtual_gpu.kernels import cudnn_shared_tiles as shared
 from peaksight.virtual_gpu.kernels import cudnn_volumes
@@ -63,6 +64,8 @@ def forward(convolution: Convolution) -> int:
     if grouped.takes_them(convolution):
         return grouped.forward(convolution)
     convolution = convolution.in_eights(MANY_IN_HALF if convolution.is_half else MANY_IN_GROUPS)
+    if ending.takes_them(convolution):
+        return ending.forward(convolution)
     if whole.takes_them(convolution):
         return whole.forward(convolution)
     if dilated.takes_them(convolution):
@@ -97,6 +100,8 @@ def gradient_of_input(convolution: Convolution) -> int:
     if grouped.takes_them(convolution):
         return grouped.gradient_of_input(convolution)
     convolution = convolution.in_eights(MANY_IN_HALF if convolution.is_half else MANY_IN_GROUPS)
+    if ending.takes_them(convolution):
+        return ending.gradient_of_input(convolution)
     if dilated.takes_them(convolution):
         return dilated.gradient_of_input(convolution)
     if has_long_groups(convolution):
@@ -150,7 +155,7 @@ def _rows_are_odd(convolution: Convolution) -> bool:
     """
     length, size = prod(convolution.x.shape[2:]), convolution.weight.numel()
     if not convolution.is_half:
-        return length % 4 != 0 and size >= VERY_LARGE_WEIGHT
+        return length % 4 != 0 and length > 1 and size >= VERY_LARGE_WEIGHT
     return length < LONG_ROW if length % 4 != 0 else length % 8 != 0 and _is_large_product(convolution)
 
 

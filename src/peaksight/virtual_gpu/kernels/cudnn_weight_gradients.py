@@ -11,6 +11,7 @@ Limitations:
 from math import prod
 
 from peaksight.virtual_gpu.kernels import cudnn_dilated_convolutions as dilated
+from peaksight.virtual_gpu.kernels import cudnn_ending_windows as ending
 from peaksight.virtual_gpu.kernels import cudnn_small_windows as small
 from peaksight.virtual_gpu.kernels import cudnn_transforms, depthwise_convolutions
 from peaksight.virtual_gpu.kernels.convolution_kinds import (
@@ -56,6 +57,8 @@ def gradient_of_weight(convolution: Convolution, num_multiprocessors: int) -> in
     convolution = convolution.in_eights()
     if convolution.is_product and prod(convolution.x.shape[2:]) == 1 and not convolution.is_half:
         return 0
+    if ending.takes_them(convolution):
+        return ending.gradient_of_weight(convolution)
     of_transform = cudnn_transforms.gradient_of_weight(convolution)
     if of_transform is not None:
         return of_transform
