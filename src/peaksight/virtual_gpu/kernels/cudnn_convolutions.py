@@ -14,6 +14,7 @@ from peaksight.virtual_gpu.kernels import cudnn_dilated_convolutions as dilated
 from peaksight.virtual_gpu.kernels import cudnn_ending_windows as ending
 from peaksight.virtual_gpu.kernels import cudnn_groups_in_half as grouped
 from peaksight.virtual_gpu.kernels import cudnn_shared_tiles as shared
+from peaksight.virtual_gpu.kernels import cudnn_single_steps as steps
 from peaksight.virtual_gpu.kernels import cudnn_volumes
 from peaksight.virtual_gpu.kernels import cudnn_whole_windows as whole
 from peaksight.virtual_gpu.kernels.convolution_kinds import (
@@ -43,7 +44,6 @@ MANY_IN_HALF = 64
 MOST_SUMMED_CHANNELS = 256
 MOST_POSITIONS = 1 << 17
 MOST_POSITIONS_OF_LINES = 1 << 14
-MANY_POSITIONS_OF_STEPS = 1 << 14
 MANY_POSITIONS_OF_TAPS = 1 << 13
 FEW_FILTERS = 64
 FEW_BOTH = 32
@@ -78,13 +78,13 @@ def forward(convolution: Convolution) -> int:
         return _forward_of_few_channels(convolution)
     if _steps_over_few(convolution):
         return 0
+    if steps.takes_them(convolution):
+        return steps.forward(convolution)
     if convolution.is_channels_last:
         return convolution.copies(y=False) if has_large_window(convolution) else 0
     if convolution.is_product:
         return convolution.copies() if _rows_are_odd(convolution) or _is_grouped_half(convolution) else 0
-    is_skipped = _skips_positions(convolution) and not _is_wide_step(convolution)
-    copied = convolution.copies(y=not _writes_in_place(convolution))
-    return 0 if is_skipped else copied + shared.forward(convolution)
+    return convolution.copies(y=not _writes_in_place(convolution)) + shared.forward(convolution)
 
 
 def gradient_of_input(convolution: Convolution) -> int:
@@ -110,7 +110,9 @@ def gradient_of_input(convolution: Convolution) -> int:
         return _gradient_of_few_channels(convolution)
     if convolution.is_product and _is_grouped_half(convolution):
         return convolution.copies()
-    if convolution.is_channels_last or _skips_positions(convolution) or steps_to_few_positions(convolution):
+    if steps.takes_them(convolution):
+        return steps.gradient_of_input(convolution)
+    if convolution.is_channels_last or _is_narrow_product(convolution) or steps_to_few_positions(convolution):
         return 0
     is_copied = not convolution.is_product or (_rows_are_odd(convolution) and _is_copied_for_gradient(convolution))
     is_narrowed = convolution.is_product and convolution.filters < convolution.channels
@@ -174,13 +176,10 @@ def _is_copied_for_gradient(convolution: Convolution) -> bool:
     return convolution.weight.numel() >= LARGE_WEIGHT // 2
 
 
-def _skips_positions(convolution: Convolution) -> bool:
-    """A single tap with a stride over images in single precision, of few channels; of 96 some are copied all the same.
-
-    Of 256 some are not copied in the forward.
-    """
+def _is_narrow_product(convolution: Convolution) -> bool:
+    """A product over images in single precision, of few channels."""
     is_image = convolution.is_of_images and not convolution.is_transposed
-    is_tap = prod(convolution.kernel) == 1 and not convolution.is_half
+    is_tap = convolution.is_product and not convolution.is_half
     return is_image and is_tap and convolution.channels < MOST_SUMMED_CHANNELS
 
 
@@ -189,18 +188,6 @@ def _is_step_in_place(convolution: Convolution) -> bool:
     if convolution.num_positions <= FEW_POSITIONS:
         return True
     return convolution.filters == 2 * FEW_FILTERS and convolution.num_positions >= MANY_POSITIONS_OF_TAPS // 2
-
-
-def _is_wide_step(convolution: Convolution) -> bool:
-    """A single tap with a stride over images in single precision, of 128 channels or more to 256 filters or more.
-
-    Of few positions `y` is copied, of many it is written in place; read off 22, the largest of them in a residual
-    network and a detector.
-    """
-    is_image = convolution.is_of_images and not convolution.is_transposed
-    is_step = prod(convolution.kernel) == 1 and not convolution.is_product
-    is_wide = convolution.filters > convolution.channels and convolution.filters >= MOST_SUMMED_CHANNELS
-    return is_image and is_step and is_wide and not convolution.is_half and convolution.channels >= MANY_IN_GROUPS
 
 
 def _writes_in_place(convolution: Convolution) -> bool:
@@ -222,8 +209,6 @@ def _writes_in_place(convolution: Convolution) -> bool:
         return False
     if steps_by_two_of_four(convolution):
         return convolution.sum_length <= LONGER_SUM and _is_step_in_place(convolution)
-    if _is_wide_step(convolution):
-        return channels <= MOST_SUMMED_CHANNELS and convolution.num_positions >= MANY_POSITIONS_OF_STEPS
     is_short = convolution.sum_length <= SHORT_SUM and channels <= MOST_SUMMED_CHANNELS
     return is_short and convolution.overlaps and convolution.x.numel() // convolution.x.shape[1] < MOST_POSITIONS
 

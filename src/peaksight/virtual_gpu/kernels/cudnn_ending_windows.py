@@ -50,7 +50,7 @@ def forward(convolution: Convolution) -> int:
 
 
 def gradient_of_input(convolution: Convolution) -> int:
-    """Bytes for the gradient of `x`: the same copies, none from wide layers to fewer than 512 filters; in half of all."""
+    """Bytes for the gradient of `x`: copies, none from wide layers to fewer than 512 filters; all of them in half."""
     if convolution.is_half:
         return convolution.copies()
     is_in_place = convolution.channels >= WIDE and convolution.filters < VERY_WIDE

@@ -12,6 +12,7 @@ from math import prod
 
 from peaksight.virtual_gpu.kernels import cudnn_dilated_convolutions as dilated
 from peaksight.virtual_gpu.kernels import cudnn_ending_windows as ending
+from peaksight.virtual_gpu.kernels import cudnn_single_steps as steps
 from peaksight.virtual_gpu.kernels import cudnn_small_windows as small
 from peaksight.virtual_gpu.kernels import cudnn_transforms, depthwise_convolutions
 from peaksight.virtual_gpu.kernels.convolution_kinds import (
@@ -72,6 +73,8 @@ def gradient_of_weight(convolution: Convolution, num_multiprocessors: int) -> in
         return convolution.copies() // (1 if convolution.is_half else 2)
     if convolution.channels < FEW_CHANNELS:
         return _of_few_channels(convolution, num_multiprocessors)
+    if steps.takes_them(convolution) and steps.lies_for_weight(convolution):
+        return 0
     partial = FLOAT_BYTES * convolution.weight.numel()
     if not convolution.is_product:
         partial = partial * _num_rows(convolution) // convolution.filters
