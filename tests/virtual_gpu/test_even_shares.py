@@ -14,7 +14,7 @@ pytestmark = pytest.mark.torch
 ROWS, EXPERTS, PICKS = 50, 8, 2
 EVEN = [13] * 4 + [12] * 4
 # Too many to be drawn on the host.
-MANY = 2_000_000
+MANY = 8_000_000
 
 
 def picked():

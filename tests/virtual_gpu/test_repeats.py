@@ -12,7 +12,7 @@ from .cards import h100, slugs
 
 pytestmark = pytest.mark.torch
 
-WORDS = 1100  # their square is more than is followed one by one
+WORDS = 2200  # their square is more than is followed one by one
 LENGTHS = torch.tensor([700, WORDS])
 
 

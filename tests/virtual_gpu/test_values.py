@@ -98,6 +98,29 @@ def test_a_branch_that_selects_by_its_mask_is_taken(virtual_gpu):
     assert "5 times" in noted.what
 
 
+def test_many_numbers_of_the_host_are_compared(virtual_gpu):
+    """Labels of speech are padded with a number of their own; what is computed of so many is not known."""
+    labels = torch.rand(64, 200, 80)
+    labels[:, 150:] = -100.0
+    on_card = labels.cuda()
+    is_spoken = on_card != -100.0
+
+    assert (64 * 150 * 80,) == tuple(on_card.masked_select(is_spoken).shape)
+    assert [150] * 64 == is_spoken[:, :, 0].sum(1).tolist()
+    assert not virtual_gpu.approximations.records()
+    assert (64 * 50 * 80,) == tuple(on_card[on_card.mul(2).floor() == -200].shape)
+    assert 1.0 == on_card.max().item()
+    on_card[:, 0] = unknown(80)
+    assert (64 * 200 * 80,) == tuple(on_card[on_card != -100.0].shape)
+
+
+def test_parameters_are_not_compared(virtual_gpu):
+    """Their numbers change, and are never copied for it."""
+    weight = torch.nn.Linear(512, 512).cuda().weight
+    assert (512 * 512,) == tuple(weight[weight != 0.5].shape)
+    assert ["shapes"] == [record.slug for record in virtual_gpu.approximations.records()]
+
+
 def test_formatted_values(virtual_gpu):
     """A tensor of one value is formatted as that value, known or not; others only without a format."""
     known, unknown = torch.tensor(2.5).cuda(), torch.nn.Linear(1, 1).cuda().weight.sum()

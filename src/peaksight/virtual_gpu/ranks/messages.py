@@ -14,8 +14,8 @@ import torch.distributed as dist
 from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.ranks import process_group
 from peaksight.virtual_gpu.ranks.collectives import in_ranges, rooted
+from peaksight.virtual_gpu.tensors.followed import MAX_FLOAT_NUMEL
 from peaksight.virtual_gpu.tensors.known import known_value
-from peaksight.virtual_gpu.tensors.values import MAX_FLOAT_NUMEL
 
 Sent = dict[tuple[str, int], bytes]
 Context = Callable[[], AbstractContextManager[None]]

@@ -11,15 +11,17 @@ from peaksight.virtual_gpu.torch_private import FakeTensor
 class Family:
     """Shared by a value and its views: one write that cannot be followed makes all of them unknown.
 
-    One of random numbers makes them `by_chance`. If it `repeats`, some elements are kept once for many.
+    One of random numbers makes them `by_chance`. If it `repeats`, some elements are kept once for many. Many numbers
+    that come from the host, as of samples, are `is_data`: pointwise operators are followed on them, and no others.
     """
 
-    __slots__ = ("by_chance", "repeats", "valid")
+    __slots__ = ("by_chance", "is_data", "repeats", "valid")
 
     def __init__(self, *, repeats: bool = False) -> None:
         """As long as nobody writes what cannot be followed."""
         self.valid = True
         self.by_chance = False
+        self.is_data = False
         self.repeats = repeats
 
 
@@ -35,6 +37,12 @@ def is_by_chance(tensor: Any) -> bool:
     """Whether the known values of `tensor` come from random numbers of the card, which would be others there."""
     family = family_of(tensor)
     return family is not None and family.valid and family.by_chance
+
+
+def is_data(tensor: Any) -> bool:
+    """Whether `tensor` has many known numbers, of samples that come from the host."""
+    family = family_of(tensor)
+    return family is not None and family.valid and family.is_data
 
 
 def family_of(tensor: Any) -> Family | None:

@@ -16,9 +16,17 @@ import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
 from peaksight.virtual_gpu.tensors.drawing import DECIDING, Draws, draws
+from peaksight.virtual_gpu.tensors.followed import (
+    MAX_EXACT_NUMEL,
+    MAX_FLOAT_NUMEL,
+    is_float,
+    is_followed,
+    is_small,
+    makes_data,
+)
 from peaksight.virtual_gpu.tensors.known import Family, attach, family_of, forget, is_by_chance, known_value
 from peaksight.virtual_gpu.tensors.mapped import untouched
-from peaksight.virtual_gpu.tensors.repeats import keeps_repeats, num_kept, once
+from peaksight.virtual_gpu.tensors.repeats import keeps_repeats, once
 from peaksight.virtual_gpu.tensors.selecting_branches import asked_to_select
 from peaksight.virtual_gpu.tensors.value_tables import (
     ALL,
@@ -34,8 +42,6 @@ from peaksight.virtual_gpu.torch_private import FakeTensor
 
 aten = torch.ops.aten
 
-MAX_EXACT_NUMEL = 1 << 20
-MAX_FLOAT_NUMEL = 1 << 16
 STAND_INS = {"floating": 1.0, "integer": 1, "bool": False}
 
 
@@ -80,9 +86,9 @@ def follow(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -
         assume(out, ON_FINITE_VALUES[func])
     elif func in FILLED and isinstance(out, FakeTensor) and MAX_FLOAT_NUMEL < out.numel() <= MAX_EXACT_NUMEL:
         assume(out, FILLED[func](args))
-    elif func in UNINITIALISED and isinstance(out, FakeTensor) and _is_small(out):
+    elif func in UNINITIALISED and isinstance(out, FakeTensor) and is_small(out):
         assume(out, 0)
-    elif func is not KEEPS_FOUND_INF and all(isinstance(o, FakeTensor) and _is_small(o, func, args) for o in outputs):
+    elif func is not KEEPS_FOUND_INF and all(isinstance(o, FakeTensor) and is_small(o, func, args) for o in outputs):
         _follow_small(func, args, kwargs, outputs)
         if _is_taken_to_be_true(func) and known_value(out) is None:
             expect(out, True)
@@ -106,6 +112,7 @@ def _follow_small(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outp
     aliases = func.is_view or func._schema.is_mutable
     family = (family_of(inputs[0]) if aliases else None) or Family()
     family.by_chance |= draws(func) or any(map(is_by_chance, inputs))
+    family.is_data |= makes_data(func, args) and is_float(outputs[0].dtype) and outputs[0].numel() > MAX_FLOAT_NUMEL
     for output, value in zip(outputs, values, strict=True):
         attach(output, value.clone() if value is args[0] and not aliases else value, family)
 
@@ -138,7 +145,7 @@ def _compute(
 ) -> Sequence[torch.Tensor] | None:
     if draws(func) and func not in DECIDING:
         return None
-    if not all(_is_followed(tensor, func) for tensor in inputs):
+    if not all(is_followed(tensor, func) for tensor in inputs):
         return None
     try:
         args, kwargs = tree_map(to_host, (args, kwargs))
@@ -163,14 +170,6 @@ def _tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:
             yield from _tensors_in(value)
 
 
-def _is_followed(tensor: torch.Tensor, func: Any) -> bool:
-    """Whether the values of `tensor` are known, and few enough for `func` to be run on them."""
-    value = known_value(tensor)
-    if value is None:
-        return False
-    return value.numel() <= MAX_EXACT_NUMEL or (keeps_repeats(func) and num_kept(value) <= MAX_EXACT_NUMEL)
-
-
 def _num_apart(inputs: list[torch.Tensor]) -> int:
     """How many elements of a pointwise result have to be computed."""
     return prod(torch.broadcast_shapes(*(_to_host_once(tensor).shape for tensor in inputs)))
@@ -185,21 +184,6 @@ def _to_host(leaf: Any) -> Any:
     if isinstance(leaf, torch.UntypedStorage):
         return getattr(leaf, "_peaksight_values", leaf)
     return known_value(leaf) if isinstance(leaf, FakeTensor) else leaf
-
-
-def _is_small(tensor: torch.Tensor, func: Any = None, args: tuple[Any, ...] = ()) -> bool:
-    """Whether values of `tensor` are followed; masks keep theirs as floats, for what `interpolate` makes of them."""
-    is_mask = (
-        func in DECIDING
-        or (func is aten._to_copy.default and not _is_float(args[0].dtype))
-        or (func is not None and func.is_view and known_value(args[0]) is not None)
-    )
-    limit = MAX_FLOAT_NUMEL if _is_float(tensor.dtype) and not is_mask else MAX_EXACT_NUMEL
-    return tensor.layout == torch.strided and tensor.numel() <= limit
-
-
-def _is_float(dtype: torch.dtype) -> bool:
-    return dtype.is_floating_point or dtype.is_complex
 
 
 def _forget_written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -229,8 +213,8 @@ def written(func: Any) -> list[int]:
 def assume(tensor: Any, value: float | int | bool | torch.Tensor) -> Any:
     """`tensor`, which has the values of `value`, or everywhere that one, from now on."""
     everywhere = torch.as_tensor(value, dtype=tensor.dtype, device="cpu").expand(tensor.shape)
-    is_small = _is_small(tensor)
-    attach(tensor, everywhere.clone() if is_small else everywhere, Family(repeats=not is_small))
+    repeats = not is_small(tensor)
+    attach(tensor, everywhere if repeats else everywhere.clone(), Family(repeats=repeats))
     return tensor
 
 

@@ -15,8 +15,8 @@ import torch
 from peaksight.overlays.patches import Patches
 from peaksight.virtual_gpu.memory.devices import Devices
 from peaksight.virtual_gpu.tensors.devices import for_cpp, for_python
+from peaksight.virtual_gpu.tensors.followed import MAX_EXACT_NUMEL
 from peaksight.virtual_gpu.tensors.mapped import map_file
-from peaksight.virtual_gpu.tensors.values import MAX_EXACT_NUMEL
 from peaksight.virtual_gpu.torch_private import guards, rebuilding, serialization, storage_device
 
 SET_FROM_FILE_HEADER_BYTES = 8  # the number of elements, before the data of each storage in the format of old

@@ -11,8 +11,8 @@ import torch
 from peaksight.overlays.late_imports import change_modules
 from peaksight.overlays.patches import Patches
 from peaksight.records import Phase
+from peaksight.virtual_gpu.tensors.followed import MAX_FLOAT_NUMEL
 from peaksight.virtual_gpu.tensors.known import known_value
-from peaksight.virtual_gpu.tensors.values import MAX_FLOAT_NUMEL
 from peaksight.virtual_gpu.training.training_loop import TrainingLoop
 from peaksight.virtual_gpu.weights.saving import Files, RealFiles
 
