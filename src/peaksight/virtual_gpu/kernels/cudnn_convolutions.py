@@ -13,6 +13,7 @@ from math import prod
 from peaksight.virtual_gpu.kernels import cudnn_dilated_convolutions as dilated
 from peaksight.virtual_gpu.kernels import cudnn_ending_windows as ending
 from peaksight.virtual_gpu.kernels import cudnn_groups_in_half as grouped
+from peaksight.virtual_gpu.kernels import cudnn_in_place as in_place
 from peaksight.virtual_gpu.kernels import cudnn_shared_tiles as shared
 from peaksight.virtual_gpu.kernels import cudnn_single_steps as steps
 from peaksight.virtual_gpu.kernels import cudnn_volumes
@@ -197,6 +198,8 @@ def _writes_in_place(convolution: Convolution) -> bool:
     """
     if convolution.is_half or convolution.groups > 1 or convolution.padded_filters > convolution.filters:
         return False
+    if in_place.takes_them(convolution):
+        return in_place.writes_in_place(convolution)
     filters, channels = convolution.filters, convolution.channels
     if len(convolution.kernel) == 1:
         is_short = convolution.stride[0] == 1 and convolution.sum_length < SHORT_SUM

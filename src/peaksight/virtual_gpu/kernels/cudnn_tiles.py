@@ -15,7 +15,7 @@ from peaksight.virtual_gpu.kernels.convolution_problem import TILE, Convolution
 from peaksight.virtual_gpu.kernels.reductions import div_up
 
 FEWEST_CHANNELS = 128
-FEWEST_POSITIONS = 1_800
+FEWEST_POSITIONS = 1_560
 # Sums are long from that many channels on.
 MANY_CHANNELS = 220
 LARGE_BATCH = 16
@@ -59,16 +59,22 @@ def _of_long_sums(convolution: Convolution) -> Tiles | None:
 
 
 def _to_256(convolution: Convolution) -> Tiles | None:
-    num_waves = _num_waves(convolution)
     if _has_stride(convolution):
-        is_square = convolution.channels < 768 and num_waves >= 2
-        return HIGH if convolution.num_positions >= 42_500 else SQUARE if is_square else None
+        return _to_256_by_steps(convolution)
+    num_waves = _num_waves(convolution)
     if num_waves < 1.06:
         return None
     if num_waves >= 21.2:
         return HIGH
     side = convolution.x.shape[-1]
     return _over_small_images(convolution) if side <= 16 else WIDE if side < 120 else PAIRED
+
+
+def _to_256_by_steps(convolution: Convolution) -> Tiles | None:
+    num_positions, (batch, channels, _, side) = convolution.num_positions, convolution.x.shape
+    if num_positions >= 40_800:
+        return HIGH if side >= 48 else PAIRED
+    return SQUARE if num_positions >= 3_100 and batch < 128 and channels < 768 else None
 
 
 def _over_small_images(convolution: Convolution) -> Tiles | None:
@@ -81,10 +87,19 @@ def _over_small_images(convolution: Convolution) -> Tiles | None:
 def _to_512(convolution: Convolution) -> Tiles | None:
     num_positions, is_wide = convolution.num_positions, convolution.channels >= 512
     if _has_stride(convolution):
-        return PAIRED if convolution.x.shape[0] < 10 and num_positions >= 3_000 else None
+        return _to_512_by_steps(convolution)
     if num_positions < 6_300:
         return WIDE if is_wide and num_positions >= 4_000 else None
     return HIGH if is_wide or num_positions >= 19_700 else PAIRED
+
+
+def _to_512_by_steps(convolution: Convolution) -> Tiles | None:
+    batch, _, _, side = convolution.x.shape
+    if side >= 96 and batch >= 8:
+        return None
+    if convolution.num_positions < 6_200:
+        return WIDE
+    return PAIRED if side >= 96 else HIGH if side < 48 else None
 
 
 def _to_640(convolution: Convolution) -> Tiles | None:
@@ -111,16 +126,18 @@ def _of_shorter_sums(convolution: Convolution) -> Tiles | None:
         return SQUARE if _is_squared(convolution) else None
     if filters < 256:
         return _to_192(convolution)
-    if convolution.num_positions >= 130_000:
-        return SQUARE
-    return _from_128(convolution) if channels < 144 else _from_160(convolution)
+    if channels < 144:
+        return _from_128(convolution)
+    return SQUARE if convolution.num_positions >= 130_000 else _from_160(convolution)
 
 
 def _is_squared(convolution: Convolution) -> bool:
     """Whether up to 192 channels to 96 filters or more go by square tiles."""
     num_positions, (batch, channels, _, side) = convolution.num_positions, convolution.x.shape
-    if _has_stride(convolution) or num_positions >= 84_000:
-        return num_positions >= 25_000
+    if _has_stride(convolution):
+        return num_positions >= (5_100 if batch >= 3 and channels < 144 else 25_000)
+    if num_positions >= 84_000:
+        return True
     if num_positions < 32_500 or channels >= 144:
         return False
     if side >= 80:
@@ -144,10 +161,22 @@ def _to_192(convolution: Convolution) -> Tiles | None:
 
 
 def _from_128(convolution: Convolution) -> Tiles | None:
-    batch, _, _, side = convolution.x.shape
-    if convolution.num_positions < 5_000:
+    num_positions, (batch, _, _, side) = convolution.num_positions, convolution.x.shape
+    if side < 40:
+        return _from_128_of_small_images(convolution)
+    if batch >= 4:
+        return WIDE
+    fewest = 4_600 if _has_stride(convolution) else 25_000
+    return PAIRED if batch == 3 or num_positions >= fewest else None
+
+
+def _from_128_of_small_images(convolution: Convolution) -> Tiles | None:
+    num_positions, (batch, _, _, side) = convolution.num_positions, convolution.x.shape
+    if _has_stride(convolution):
+        return PAIRED if num_positions >= 4_400 else WIDE if side >= 24 else None
+    if num_positions < 3_400:
         return None
-    return PAIRED if side < 28 or batch < 4 else WIDE
+    return WIDE if side >= 20 and batch < 24 else PAIRED
 
 
 def _from_160(convolution: Convolution) -> Tiles | None:
