@@ -33,6 +33,20 @@ def test_nearest_is_one_kernel(mode, layout):
     assert [589_824] == backward
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_nearest_copies_a_part_of_a_gradient(layout):
+    """Of what was concatenated, as in a denoising network."""
+    shape = (64, 256, 16, 16)
+    with card_of("h200") as gpu:
+        x = torch.empty(shape, device="cuda", dtype=torch.half).to(memory_format=layout).requires_grad_()
+        whole = F.interpolate(x, scale_factor=2)
+        gradient = torch.empty(64, 384, 32, 32, device="cuda", dtype=torch.half).to(memory_format=layout)
+        with events_on(gpu) as backward:
+            whole.backward(gradient[:, :256])
+
+    assert [8_388_608, 33_554_432, -33_554_432] == backward
+
+
 IMAGE = 1_179_648
 NHWC = torch.channels_last
 

@@ -12,8 +12,10 @@ import torch
 
 from peaksight.virtual_gpu.kernels.layouts import contiguous_copies
 from peaksight.virtual_gpu.kernels.temporaries import RESULTS, KernelCall, Rule, Temporaries, together
+from peaksight.virtual_gpu.kernels.torch_private import suggest_memory_format
 
 aten = torch.ops.aten
+FEWEST_CHANNELS_LAST = 4
 
 
 def copies_of(*names: str, results: bool = False) -> Rule:
@@ -24,6 +26,17 @@ def copies_of(*names: str, results: bool = False) -> Rule:
         return together(*contiguous_copies(*(out if results else ()), *map(call.argument, names)))
 
     return rule
+
+
+def nearest_backward(call: KernelCall) -> Temporaries:
+    """A copy of a gradient that does not lie as the result, as of a part of a concatenation (UpSampleNearest2d.cu)."""
+    gradient, layout = call.argument("grad_output"), torch.channels_last
+    if gradient.shape == call.out.shape:
+        return ()
+    is_last = suggest_memory_format(gradient) is layout and call.out.is_contiguous(memory_format=layout)
+    if not is_last or call.out.shape[1] < FEWEST_CHANNELS_LAST:
+        return together(*contiguous_copies(call.out, gradient))
+    return () if gradient.is_contiguous(memory_format=layout) else together(gradient.numel() * gradient.itemsize)
 
 
 def resized(call: KernelCall) -> Temporaries:
@@ -82,6 +95,8 @@ TEMPORARIES: dict[object, Rule] = {
     aten.reflection_pad2d.default: OF_SELF,
     aten.reflection_pad3d.default: OF_SELF,
     aten.reflection_pad2d_backward.default: OF_GRADIENT,
+    aten.upsample_nearest2d_backward.default: nearest_backward,
+    aten._upsample_nearest_exact2d_backward.default: nearest_backward,
     aten.upsample_bicubic2d_backward.default: OF_GRADIENT,
     aten._upsample_bilinear2d_aa.default: copies_of("self", results=True),
     aten._upsample_bicubic2d_aa.default: copies_of("self", results=True),
