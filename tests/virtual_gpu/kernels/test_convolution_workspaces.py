@@ -624,6 +624,29 @@ def test_windows_as_large_as_the_picture(shape, weight, padding, measured):
     assert ([measured] if measured else []) == [size for size in requested(births) if size != out.nbytes]
 
 
+DILATED = [
+    # Gaps of twelve: written in place, and a sum in parts.
+    ((8, 2048, 64, 64), 256, 12, 274.00, 306.00, 378.00),
+    ((1, 960, 32, 32), 256, 12, 13.19, 13.19, 46.94),
+    ((8, 512, 64, 64), 256, 12, 68.50, 100.50, 100.50),
+    # Of two: the last tiles are shared out.
+    ((8, 2048, 64, 64), 256, 2, 312.00, 306.00, 313.50),
+    ((6, 2048, 24, 24), 256, 2, 62.38, 48.38, 55.88),
+    ((16, 512, 28, 28), 512, 2, 74.00, 74.00, 58.00),
+    ((1, 512, 64, 64), 512, 2, 25.00, 25.00, 25.00),
+]
+
+
+@pytest.mark.parametrize(("shape", "filters", "gap", "forward", "of_input", "of_weight"), DILATED)
+def test_dilated_windows_of_many_channels(shape, filters, gap, forward, of_input, of_weight):
+    """As of segmentation networks, in single precision; in MiB, measured on an H200 (benchmarks/kernels)."""
+    weight = (filters, shape[1], 3, 3)
+    ahead, backward = workspaces(shape, weight, dtype=torch.float32, padding=gap, dilation=gap)
+
+    assert [size / MIB for size in ahead] == pytest.approx([forward], abs=0.1)
+    assert [size / MIB for size in backward] == pytest.approx([of_input, of_weight], abs=0.1)
+
+
 MIB = 1 << 20
 SINGLE_STEPS = [
     # In single precision: in place, copies of x and y, and of x and the weight.

@@ -35,7 +35,7 @@ def forward(convolution: Convolution) -> int:
     tiles = cudnn_tiles.chosen(convolution) if _may_be_shared(convolution) else None
     if not tiles:
         return _sums_of_steps(convolution)
-    return partial_sums(convolution.num_positions, convolution.filters, _num_steps(convolution.channels), tiles)
+    return partial_sums(convolution.num_positions, convolution.filters, num_steps(convolution.channels), tiles)
 
 
 def gradient_of_input(convolution: Convolution) -> int:
@@ -44,7 +44,7 @@ def gradient_of_input(convolution: Convolution) -> int:
         return 0
     tiles, channels = cudnn_gradient_tiles.chosen(convolution), convolution.x.shape[1]
     num_positions = convolution.x.numel() // channels
-    return partial_sums(num_positions, channels, _num_steps(convolution.filters), tiles) if tiles else 0
+    return partial_sums(num_positions, channels, num_steps(convolution.filters), tiles) if tiles else 0
 
 
 def _may_be_shared(convolution: Convolution) -> bool:
@@ -68,7 +68,8 @@ def _padded(length: int, side: int, num_in_cluster: int) -> int:
     return div_up(div_up(length, side), num_in_cluster) * num_in_cluster
 
 
-def _num_steps(num_channels: int) -> int:
+def num_steps(num_channels: int) -> int:
+    """Steps of a sum over so many channels of three taps by three."""
     return SMALL_SIDE**2 * div_up(num_channels, CHANNELS_OF_STEP)
 
 
