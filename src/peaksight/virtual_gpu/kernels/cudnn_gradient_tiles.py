@@ -5,7 +5,7 @@ stride. Columns of the product are channels, and its sums go over filters; FOURF
 110 plans that the card told of them.
 
 Limitations:
-    From 128 to 255 channels tiles are taken not to be shared, as in most; some that it shares three to a cluster are
+    From 144 to 255 channels tiles are taken not to be shared, as in most; some that it shares three to a cluster are
     not told.
 """
 
@@ -32,7 +32,7 @@ def _ranked(convolution: Convolution) -> Tiles | None:
     if channels < 128:
         return _to_few(channels, filters, num_positions)
     if channels < 256:
-        return None
+        return _to_128(convolution) if channels < 144 else None
     if channels <= 257:
         return _to_256(convolution)
     if channels < 512:
@@ -52,6 +52,16 @@ def _to_few(channels: int, filters: int, num_positions: int) -> Tiles | None:
     most_positions = 18_700 if channels < 64 else num_positions
     is_shared = FEWEST_POSITIONS <= num_positions <= most_positions and channels >= 32
     return NARROW if is_shared and filters >= 256 else None
+
+
+def _to_128(convolution: Convolution) -> Tiles | None:
+    batch, filters, num_positions = convolution.x.shape[0], convolution.filters, _num_positions(convolution)
+    if not 8_192 <= num_positions < 70_000:
+        return None
+    if 192 <= filters < 320:
+        return HIGH_FOURFOLD if batch >= 8 else None
+    is_of_many = 128 <= filters < 192 and batch >= 96
+    return (HIGH_FOURFOLD if num_positions < 24_576 else FOURFOLD) if is_of_many else None
 
 
 def _to_256(convolution: Convolution) -> Tiles | None:
