@@ -11,11 +11,11 @@ from pathlib import Path
 
 from benchmarks.tables import table
 from peaksight.allocator import CachingAllocator, TraceEvent, read_trace, replay
-from peaksight.allocator.addresses import DriverAddresses
+from peaksight.allocator.addresses import DriverAddresses, SegmentAddresses
 from peaksight.allocator.sizes import ROUND_LARGE, round_up
 from peaksight.units import GIB
 
-RULES: dict[str, Callable[[], Callable[[int], int]]] = {
+RULES: dict[str, Callable[[], SegmentAddresses]] = {
     "as the driver": DriverAddresses,
     "upwards": lambda: _InOneRow(step=1),
     "downwards": lambda: _InOneRow(step=-1),
@@ -34,6 +34,9 @@ class _InOneRow:
         self._next += self._step * round_up(size, ROUND_LARGE)
         return address if self._step > 0 else self._next
 
+    def release(self, address: int, size: int) -> None:
+        """What was given back is not given again."""
+
 
 def main() -> None:
     """A row a trace."""
@@ -41,7 +44,7 @@ def main() -> None:
     print(table(("trace", "measured", *RULES), rows))
 
 
-def reserved_bytes(events: Iterable[TraceEvent], addresses: Callable[[int], int]) -> int:
+def reserved_bytes(events: Iterable[TraceEvent], addresses: SegmentAddresses) -> int:
     """The reserved peak of `events` with segments at `addresses`."""
     allocator = CachingAllocator(segment_address=addresses)
     alive = {}

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from operator import attrgetter
 
-from peaksight.allocator.addresses import DriverAddresses
+from peaksight.allocator.addresses import DriverAddresses, SegmentAddresses
 from peaksight.allocator.blocks import ACTIVE_ALLOCATED, ACTIVE_AWAITING_FREE, INACTIVE, Block
 from peaksight.allocator.device import DeviceMemory
 from peaksight.allocator.obtaining import BlockSource
@@ -35,7 +35,7 @@ class CachingAllocator(ReportedStatistics):
         limit_bytes: int | None = None,
         total_bytes: int | None = None,
         settings: Settings = _DEFAULTS,
-        segment_address: Callable[[int], int] | None = None,
+        segment_address: SegmentAddresses | None = None,
     ) -> None:
         """Start with nothing reserved.
 

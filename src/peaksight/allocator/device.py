@@ -1,7 +1,6 @@
 """The memory that segments are made of: how much there is, and at which addresses."""
 
-from collections.abc import Callable
-
+from peaksight.allocator.addresses import SegmentAddresses
 from peaksight.allocator.pools import BlockPool
 from peaksight.allocator.statistics import DeviceStatistics
 from peaksight.units import MIB
@@ -53,7 +52,7 @@ class DeviceMemory:
         *,
         limit_bytes: int | None,
         total_bytes: int | None,
-        segment_address: Callable[[int], int],
+        segment_address: SegmentAddresses,
         statistics: DeviceStatistics,
     ) -> None:
         """Start with nothing taken; `segment_address` gives the base address of a new segment of a given size."""

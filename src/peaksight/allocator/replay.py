@@ -70,6 +70,9 @@ class _AnnouncedAddresses:
         insort(self.held, (address, end))
         return address
 
+    def release(self, address: int, size: int) -> None:
+        """The trace tells where the next ones lie."""
+
     def _is_held(self, start: int, end: int) -> bool:
         index = bisect_left(self.held, (end,))
         return index > 0 and self.held[index - 1][1] > start

@@ -109,6 +109,7 @@ class ClassicSegments:
         pool.remove(block)
         del pool.heads[block]
         self._device.release(pool, block.size)
+        self._device.segment_address.release(block.address, block.size)
         for statistics in pool.statistics:
             statistics.segment.current -= 1
         if block.size >= self._max_split_size:

@@ -7,16 +7,18 @@ from peaksight.allocator.device import KEPT_BY_DRIVER
 from peaksight.units import MIB
 
 
-def ascending():
+class Ascending:
     """Segment addresses that grow from 0."""
-    top = 0
 
-    def segment_address(size):
-        nonlocal top
-        top += size
-        return top - size
+    def __init__(self):
+        self._top = 0
 
-    return segment_address
+    def __call__(self, size):
+        self._top += size
+        return self._top - size
+
+    def release(self, address, size):
+        """They are not given again."""
 
 
 def test_reused_block():
@@ -32,7 +34,7 @@ def test_reused_block():
 
 def test_best_fit_prefers_the_smaller_block():
     """Of two free blocks that are large enough, the smaller one is taken."""
-    allocator = CachingAllocator(segment_address=ascending())
+    allocator = CachingAllocator(segment_address=Ascending())
     large, small = allocator.malloc(40 * MIB), allocator.malloc(30 * MIB)
     allocator.free(large)
     allocator.free(small)
@@ -42,7 +44,7 @@ def test_best_fit_prefers_the_smaller_block():
 
 def test_best_fit_prefers_the_lower_address():
     """Of two free blocks of equal size, the one at the lower address is taken."""
-    allocator = CachingAllocator(segment_address=ascending())
+    allocator = CachingAllocator(segment_address=Ascending())
     blocks = [allocator.malloc(30 * MIB) for _ in range(2)]
     for block in reversed(blocks):
         allocator.free(block)
@@ -164,7 +166,7 @@ def test_limit_can_change():
 
 def test_segments():
     """The snapshot lists every segment by address, with its blocks in order and their states."""
-    allocator = CachingAllocator(segment_address=ascending())
+    allocator = CachingAllocator(segment_address=Ascending())
     allocator.malloc(100)
     allocator.free(allocator.malloc(2 * MIB, stream=3))
     small, large = allocator.segments()
