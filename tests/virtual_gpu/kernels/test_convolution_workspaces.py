@@ -647,6 +647,33 @@ def test_dilated_windows_of_many_channels(shape, filters, gap, forward, of_input
     assert [size / MIB for size in backward] == pytest.approx([of_input, of_weight], abs=0.1)
 
 
+RESIDUAL = [
+    # Single taps: a sum for each image, or copies of odd rows.
+    ((96, 256, 7, 7), 1024, 1, torch.bfloat16, 11.5, 96.0),
+    ((64, 256, 14, 14), 1024, 1, torch.float32, 0, 64.0),
+    ((64, 1024, 7, 7), 256, 1, torch.float32, 15.31, None),
+    ((96, 512, 7, 7), 256, 1, torch.bfloat16, 6.89, 6.89),
+    ((64, 512, 7, 7), 256, 1, torch.bfloat16, 0, 4.59),
+    # Three taps by three: half tiles, the last wave, and both transforms.
+    ((64, 256, 14, 14), 512, 3, torch.float32, None, 45.38),
+    ((64, 128, 14, 14), 256, 3, torch.float32, None, 22.88),
+    ((128, 512, 14, 14), 512, 3, torch.bfloat16, 53.5, 61.0),
+    ((32, 256, 28, 28), 512, 3, torch.bfloat16, 39.0, 42.75),
+    ((64, 64, 14, 14), 64, 3, torch.float32, 6.27, 18.57),
+    ((96, 64, 14, 14), 64, 3, torch.float32, 9.33, 31.6),
+]
+
+
+@pytest.mark.parametrize(("shape", "filters", "side", "dtype", "of_input", "of_weight"), RESIDUAL)
+def test_gradients_of_residual_layers(shape, filters, side, dtype, of_input, of_weight):
+    """By their batches, in MiB, measured on an H200 (benchmarks/kernels); None for what is left to other tests."""
+    _, backward = workspaces(shape, (filters, shape[1], side, side), dtype=dtype, padding=side // 2)
+    found = [0] * (2 - len(backward)) + [size / MIB for size in backward]
+
+    expected = [each if each is not None else other for each, other in zip((of_input, of_weight), found, strict=True)]
+    assert found == pytest.approx(expected, abs=0.1)
+
+
 MIB = 1 << 20
 SINGLE_STEPS = [
     # In single precision: in place, copies of x and y, and of x and the weight.

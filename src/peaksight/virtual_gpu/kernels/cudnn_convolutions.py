@@ -14,6 +14,7 @@ from peaksight.virtual_gpu.kernels import cudnn_dilated_convolutions as dilated
 from peaksight.virtual_gpu.kernels import cudnn_ending_windows as ending
 from peaksight.virtual_gpu.kernels import cudnn_groups_in_half as grouped
 from peaksight.virtual_gpu.kernels import cudnn_in_place as in_place
+from peaksight.virtual_gpu.kernels import cudnn_products as products
 from peaksight.virtual_gpu.kernels import cudnn_shared_tiles as shared
 from peaksight.virtual_gpu.kernels import cudnn_single_steps as steps
 from peaksight.virtual_gpu.kernels import cudnn_volumes
@@ -21,8 +22,6 @@ from peaksight.virtual_gpu.kernels import cudnn_whole_windows as whole
 from peaksight.virtual_gpu.kernels.convolution_kinds import (
     FEW_CHANNELS,
     FEW_POSITIONS,
-    LARGE_BATCH,
-    LARGE_WEIGHT,
     has_few_in_groups,
     has_large_window,
     has_long_groups,
@@ -50,8 +49,6 @@ FEW_FILTERS = 64
 FEW_BOTH = 32
 SMALL_SIDE = 3
 LONGER_SUM = 1024
-LONG_ROW = 100
-VERY_LARGE_WEIGHT = 1 << 20
 
 
 def forward(convolution: Convolution) -> int:
@@ -84,7 +81,7 @@ def forward(convolution: Convolution) -> int:
     if convolution.is_channels_last:
         return convolution.copies(y=False) if has_large_window(convolution) else 0
     if convolution.is_product:
-        return convolution.copies() if _rows_are_odd(convolution) or _is_grouped_half(convolution) else 0
+        return convolution.copies() if products.rows_are_odd(convolution) or _is_grouped_half(convolution) else 0
     return convolution.copies(y=not _writes_in_place(convolution)) + shared.forward(convolution)
 
 
@@ -113,9 +110,9 @@ def gradient_of_input(convolution: Convolution) -> int:
         return convolution.copies()
     if steps.takes_them(convolution):
         return steps.gradient_of_input(convolution)
-    if convolution.is_channels_last or _is_narrow_product(convolution) or steps_to_few_positions(convolution):
+    if convolution.is_channels_last or products.is_narrow(convolution) or steps_to_few_positions(convolution):
         return 0
-    is_copied = not convolution.is_product or (_rows_are_odd(convolution) and _is_copied_for_gradient(convolution))
+    is_copied = not convolution.is_product or products.is_copied_for_gradient(convolution)
     is_narrowed = convolution.is_product and convolution.filters < convolution.channels
     loads_by_fours = is_narrowed and prod(convolution.x.shape[2:]) % 4 == 0
     of_weight = loads_by_fours * convolution.weight.nbytes + _transformed_weight(convolution)
@@ -148,40 +145,6 @@ def _gradient_of_few_channels(convolution: Convolution) -> int:
 
 def _is_grouped_half(convolution: Convolution) -> bool:
     return convolution.is_half and convolution.groups > 1 and not convolution.is_channels_last
-
-
-def _rows_are_odd(convolution: Convolution) -> bool:
-    """Whether the rows of a product can't be loaded by fours, or of large ones in half by eights.
-
-    In single precision only very large ones are copied for it, in half only short rows: those of 10 x 10 pixels and
-    more of 30 problems aren't.
-    """
-    length, size = prod(convolution.x.shape[2:]), convolution.weight.numel()
-    if not convolution.is_half:
-        return length % 4 != 0 and length > 1 and size >= VERY_LARGE_WEIGHT
-    return length < LONG_ROW if length % 4 != 0 else length % 8 != 0 and _is_large_product(convolution)
-
-
-def _is_large_product(convolution: Convolution) -> bool:
-    """A large weight for a large batch, or a very large one."""
-    size = convolution.weight.numel()
-    return size >= VERY_LARGE_WEIGHT or (size >= LARGE_WEIGHT and convolution.x.shape[0] >= LARGE_BATCH)
-
-
-def _is_copied_for_gradient(convolution: Convolution) -> bool:
-    """Whether odd rows are copied for the gradient, too: in half of large weights alone, 130 problems of 7 x 7."""
-    if not convolution.is_half:
-        return True
-    if prod(convolution.x.shape[2:]) % 4 == 0:
-        return convolution.x.shape[0] >= LARGE_BATCH
-    return convolution.weight.numel() >= LARGE_WEIGHT // 2
-
-
-def _is_narrow_product(convolution: Convolution) -> bool:
-    """A product over images in single precision, of few channels."""
-    is_image = convolution.is_of_images and not convolution.is_transposed
-    is_tap = convolution.is_product and not convolution.is_half
-    return is_image and is_tap and convolution.channels < MOST_SUMMED_CHANNELS
 
 
 def _is_step_in_place(convolution: Convolution) -> bool:

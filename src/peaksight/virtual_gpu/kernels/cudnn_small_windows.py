@@ -20,6 +20,12 @@ MOST_PARTS = 13
 FEWEST_POSITIONS = 1260
 FEWEST_POSITIONS_OF_TILE = 1900
 FEWEST_POSITIONS_OF_LARGE_TILE = 7168
+MANY_FILTERS = 512
+FROM_MANY = (256, 512)
+FEWEST_POSITIONS_OF_WAVE = 4_700
+LARGE_BATCH = 80
+MULTIPROCESSORS_OF_WAVE = 120
+POSITIONS_OF_PART = 1176
 POSITIONS_OF_HALF = 24 << 10
 POSITIONS_OF_TWO = 16 << 10
 
@@ -32,11 +38,31 @@ def takes_them(convolution: Convolution) -> bool:
 
 def partial_sums(convolution: Convolution, num_multiprocessors: int) -> int:
     """Bytes of all parts, beside what is copied."""
+    is_largest = prod(convolution.kernel) == MOST_TAPS
+    if is_largest and convolution.filters == MANY_FILTERS and convolution.channels in FROM_MANY:
+        return _sums_to_512(convolution)
     rows, columns = _tile(convolution)
     num_tiles = div_up(convolution.filters, rows) * div_up(convolution.channels, columns) * prod(convolution.kernel)
     most_parts = min(MOST_PARTS, num_multiprocessors // num_tiles)
     num_parts = _num_parts(convolution.num_positions, most_parts, _fewest_positions(rows, columns))
     return num_parts * num_tiles * rows * columns * FLOAT_BYTES if num_parts > 1 else 0
+
+
+def _sums_to_512(convolution: Convolution) -> int:
+    """To 512 filters the last wave is shared out: of 256 channels by half tiles, of 512 in large batches alone.
+
+    Read off 180 problems of residual networks (2026-11-30, benchmarks/kernels).
+    """
+    channels = convolution.channels
+    is_many = channels == MANY_FILTERS
+    if convolution.num_positions < FEWEST_POSITIONS_OF_WAVE or (is_many and convolution.x.shape[0] < LARGE_BATCH):
+        return 0
+    columns = TILE if is_many else HALF_TILE
+    num_tiles = div_up(convolution.filters, TILE) * div_up(channels, columns) * prod(convolution.kernel)
+    num_shared = num_tiles % MULTIPROCESSORS_OF_WAVE
+    most_parts = convolution.num_positions // (POSITIONS_OF_PART * columns // HALF_TILE)
+    num_parts = min(MULTIPROCESSORS_OF_WAVE // max(num_shared, 1), most_parts)
+    return num_parts * num_shared * TILE * columns * FLOAT_BYTES if num_parts > 1 else 0
 
 
 def _tile(convolution: Convolution) -> tuple[int, int]:

@@ -17,6 +17,7 @@ FEWEST_CHANNELS = 32
 FEWEST_FILTERS = 24
 MOST_FILTERS = 64
 POSITIONS = range(128, 8193)
+POSITIONS_OF_64 = range(8193, 14_000)
 MOST_PAIRS = 82_000
 MOST_WORK = 160_000_000
 SMALL_IMAGE = 24
@@ -47,6 +48,8 @@ def _is_winograd(convolution: Convolution) -> bool:
     pairs, work = filters * channels, filters * channels * convolution.num_positions
     if convolution.kernel != (3, 3) or convolution.x.shape[2:] != convolution.y.shape[2:] or filters < FEWEST_FILTERS:
         return False
+    if filters == channels == MOST_FILTERS and convolution.num_positions in POSITIONS_OF_64:
+        return True
     is_widening = filters >= 2 * channels and max(convolution.y.shape[2:]) < SMALL_IMAGE
     most_work = MOST_WORK_OF_WIDENING if is_widening else MOST_WORK
     return convolution.num_positions in POSITIONS and pairs <= MOST_PAIRS and work <= most_work
@@ -65,6 +68,5 @@ def _is_fourier(convolution: Convolution) -> bool:
 
 
 def _is_of_small_pictures(convolution: Convolution) -> bool:
-    """Three taps by three over pictures without padding that fit the smallest tile; read off one, of 512 pictures."""
-    is_inside = convolution.y.shape[2] == convolution.x.shape[2] - 2
-    return convolution.kernel == (3, 3) and is_inside and max(convolution.x.shape[2:]) <= cudnn_fourier.SMALLEST_TILE
+    """Three taps by three over pictures that fit the smallest tile; read off three, of 96 to 512 pictures."""
+    return convolution.kernel == (3, 3) and cudnn_fourier.tile_of(convolution) == cudnn_fourier.SMALLEST_TILE

@@ -8,7 +8,7 @@ Limitations:
     more.
 """
 
-from math import prod
+from math import inf, prod
 
 from peaksight.virtual_gpu.kernels import cudnn_dilated_convolutions as dilated
 from peaksight.virtual_gpu.kernels import cudnn_ending_windows as ending
@@ -37,6 +37,7 @@ MOST_EVEN_BYTES = 1 << 24
 LARGE_IMAGE = 1 << 12
 MANY_POSITIONS = 24 << 10
 MANY_FILTERS = 256
+VERY_LARGE_BATCH = 112
 POSITIONS_OF_IMAGE_PART = 536
 POSITIONS_OF_LAST_PART = 224
 FEWEST_POSITIONS = 784
@@ -45,6 +46,9 @@ MANY_TILES = 16
 FEW_ROWS = 32
 MANY_ROWS = 96
 HEAD_FILTERS = 16
+HALF_TILED = {(256, 512): inf, (128, 256): 15_000, (128, 128): 15_000}
+STEPS_TO_512 = 7_000
+POSITIONS_OF_HALF_TILE = 784
 MOST_PRODUCT_PARTS = 256
 
 
@@ -108,10 +112,12 @@ def _goes_imagewise(convolution: Convolution, partial_bytes: int) -> bool:
     if _is_narrow(convolution) and convolution.num_positions >= MANY_POSITIONS:
         return False
     copied = convolution.copies()
+    if num_bytes <= min(MOST_IMAGEWISE_BYTES, 17 * copied // 10):
+        return True
     return num_bytes < max(copied, MANY_SUMS_BYTES, min(MOST_IMAGEWISE_BYTES, 2 * copied))
 
 
-def _most_imagewise_bytes_in_half(convolution: Convolution) -> int:
+def _most_imagewise_bytes_in_half(convolution: Convolution) -> float:
     """Twice the copies where rows can be loaded by eights, and the copies where not even by fours.
 
     Of 1,031 problems 921 come within a MiB.
@@ -121,7 +127,15 @@ def _most_imagewise_bytes_in_half(convolution: Convolution) -> int:
         return 2 * copied
     if length % 4 == 0:
         return min(max(copied, MOST_EVEN_BYTES), 7 * copied // 2)
+    if length > 1 and _widens_few(convolution):
+        return inf
     return copied if length > 1 else 0
+
+
+def _widens_few(convolution: Convolution) -> bool:
+    """Up to 256 channels to as many filters or more, or half as many, in batches up to 96: read off 7 x 7 pixels."""
+    is_few = convolution.channels <= MANY_FILTERS and convolution.filters >= TILE
+    return is_few and convolution.x.shape[0] < VERY_LARGE_BATCH
 
 
 def _is_narrow(convolution: Convolution) -> bool:
@@ -158,6 +172,8 @@ def _partial_sums(convolution: Convolution, partial_bytes: int, num_multiprocess
         return _of_product_in_channels_last(convolution, partial_bytes, num_multiprocessors)
     if small.takes_them(convolution):
         return small.partial_sums(convolution, num_multiprocessors)
+    if (of_half_tiles := _sums_of_half_tiles(convolution, num_multiprocessors)) is not None:
+        return of_half_tiles
     num_tiles = _num_tiles(convolution)
     if not (convolution.is_half or convolution.is_product) and convolution.y.shape[1] >= MANY_ROWS:
         partial_bytes = max(partial_bytes, num_tiles * TILE_BYTES)
@@ -167,6 +183,24 @@ def _partial_sums(convolution: Convolution, partial_bytes: int, num_multiprocess
     if convolution.is_half or convolution.is_product or num_tiles < num_multiprocessors:
         return 0
     return TILE_BYTES * _parts_of_last_wave(convolution, num_tiles % num_multiprocessors, num_multiprocessors)
+
+
+def _sums_of_half_tiles(convolution: Convolution, num_multiprocessors: int) -> int | None:
+    """Tiles of half as many columns share out the last wave, of images in single precision with three taps by three.
+
+    To 512 filters of 256 channels; of 128 channels to 128 and 256 over few positions.
+    """
+    is_image = convolution.is_of_images and not convolution.is_half and not convolution.is_channels_last
+    ends = (convolution.channels, convolution.filters)
+    most_positions = HALF_TILED.get(ends, 0)
+    if not is_image or convolution.kernel != (3, 3) or convolution.num_positions > most_positions:
+        return None
+    if ends[1] == MANY_FILTERS * 2 and max(convolution.stride) > 1 and convolution.num_positions < STEPS_TO_512:
+        return 0
+    num_tiles = div_up(ends[1], TILE) * div_up(ends[0], TILE // 2) * prod(convolution.kernel)
+    num_shared = num_tiles % num_multiprocessors
+    parts = min(num_multiprocessors // num_shared, convolution.num_positions // POSITIONS_OF_HALF_TILE)
+    return parts * num_shared * TILE_BYTES // 2 if parts > 1 else 0
 
 
 def _parts_of_last_wave(convolution: Convolution, num_tiles: int, num_multiprocessors: int) -> int:
