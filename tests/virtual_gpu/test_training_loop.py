@@ -7,7 +7,7 @@ from torch import nn
 from peaksight.errors import StopSimulation
 from peaksight.records import Phase, Role
 from peaksight.units import MIB
-from peaksight.virtual_gpu.training.stopping import MAX_STEPS, MAX_TRIALS, StopRule
+from peaksight.virtual_gpu.training.stopping import MAX_RETRYING, MAX_STEPS, MAX_TRIALS, StepEnd, StopRule
 
 from .cards import births_on, card_with, h100
 
@@ -182,13 +182,22 @@ def test_a_number_kept_in_each_step_is_no_growth():
     assert stops([8 * MIB] * 9, left=[0, *[MIB] * 8]) == (6, "unsteady")
 
 
-def stops(peaks, may_be_trial=False, left=()):
+def test_steps_that_give_the_cache_back_are_alike_in_the_same_layout():
+    """Each may leave less room for the next: the fourth step of a transformer failed that had done three."""
+    assert stops([8 * MIB] * 12, layouts=[None, 1, 2, 3, 3]) == (5, "steady")
+    assert stops([8 * MIB] * 12, layouts=[None, 1, None, None]) == (4, "steady")
+    assert stops([8 * MIB] * 30, layouts=range(30)) == (MAX_RETRYING, "steady")
+    assert stops([8 * MIB] * 30, layouts=[None, *range(29)]) == (MAX_RETRYING + 1, "steady")
+
+
+def stops(peaks, may_be_trial=False, left=(), layouts=()):
     """After how many of `peaks` the run stops, and why; `left` is what the step before each left behind."""
     rule = StopRule(None)
     left = [*left, *[0] * (len(peaks) - len(left))]
+    layouts = [*layouts, *[None] * (len(peaks) - len(layouts))]
     reasons = [
-        rule.reason_to_stop(peak, left_bytes=rest, may_be_trial=may_be_trial)
-        for peak, rest in zip(peaks, left, strict=True)
+        rule.reason_to_stop(StepEnd(peak, rest, layout), may_be_trial=may_be_trial)
+        for peak, rest, layout in zip(peaks, left, layouts, strict=True)
     ]
     count = next((i for i, reason in enumerate(reasons, start=1) if reason), None)
     return count, count and reasons[count - 1]
@@ -208,8 +217,8 @@ def test_the_training_after_a_search_is_followed_from_its_start():
     """Steps that peak as the last trials did are its own."""
     rule = StopRule(None)
     for peak in range(MAX_STEPS):
-        assert rule.reason_to_stop(2 * peak * MIB, may_be_trial=True) is None
-    reasons = [rule.reason_to_stop(2 * MAX_STEPS * MIB, may_be_trial=False) for _ in range(3)]
+        assert rule.reason_to_stop(StepEnd(2 * peak * MIB), may_be_trial=True) is None
+    reasons = [rule.reason_to_stop(StepEnd(2 * MAX_STEPS * MIB), may_be_trial=False) for _ in range(3)]
 
     assert reasons == [None, None, "steady"]
 

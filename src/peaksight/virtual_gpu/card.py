@@ -25,7 +25,6 @@ from peaksight.virtual_gpu.memory.at_the_limit import Failures
 from peaksight.virtual_gpu.memory.births import Circumstances, in_words
 from peaksight.virtual_gpu.memory.devices import Devices, allocator_of
 from peaksight.virtual_gpu.memory.ledger import Ledger
-from peaksight.virtual_gpu.memory.left_behind import left_behind_bytes
 from peaksight.virtual_gpu.memory.roles import Roles, is_of_host
 from peaksight.virtual_gpu.memory.traits import Traits, traits_of
 from peaksight.virtual_gpu.ranks.collectives import Collectives, note_functional
@@ -36,7 +35,8 @@ from peaksight.virtual_gpu.source_lines import Lines, SourceLines
 from peaksight.virtual_gpu.tensors.results import card_of, device_tensors
 from peaksight.virtual_gpu.timing.stopwatch import Stopwatch
 from peaksight.virtual_gpu.training.autograd_lines import AutogradLines
-from peaksight.virtual_gpu.training.stopping import StopRule
+from peaksight.virtual_gpu.training.step_ends import end_of_step
+from peaksight.virtual_gpu.training.stopping import StepEnd, StopRule
 from peaksight.virtual_gpu.training.training_loop import TrainingLoop
 from peaksight.virtual_gpu.training.trials import is_trial, may_be_trial
 from peaksight.virtual_gpu.training.worst_batch import WorstBatches
@@ -255,7 +255,7 @@ class VirtualGpu:
         self.failures.step_ended()
         self.devices.begin_step_anew()
 
-    def _end_step(self, step: int) -> tuple[int, int]:
+    def _end_step(self, step: int) -> StepEnd:
         self.failures.step_ended()
         searches = may_be_trial()
         peaks = [ledger.end_step(step, may_be_trial=searches) for ledger in self.devices.ledgers]
@@ -265,9 +265,7 @@ class VirtualGpu:
             self._lookout.look()
         if self._on_step is not None:
             self._on_step(max(peaks, key=lambda peak: peak.peak_reserved_bytes))
-        left = (left_behind_bytes(ledger.births, step) for ledger in self.devices.ledgers)
-        awaiting = sum(ledger.allocator.awaiting_free_bytes for ledger in self.devices.ledgers)
-        return sum(peak.peak_allocated_bytes for peak in peaks) + awaiting, sum(left)
+        return end_of_step(step, self.devices.ledgers, peaks)
 
     def _current_lines(self) -> Lines:
         """The lines that are running; of what a backward pass runs again, where it was checkpointed."""

@@ -1,7 +1,7 @@
 """The end of a simulated run from the inside, and the rules that say when."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakSet
 
 from peaksight.units import MIB
@@ -20,19 +20,33 @@ MAX_BLOCKS_LEFT = 40_000
 MAX_TRAININGS = 4
 # Of steps that leave something behind: enough to see what, and how much.
 MIN_GROWING = 6
+# Of steps in which the allocator gave its cache back: each may leave less room for the next.
+MAX_RETRYING = 10
 # Of the peak, what a step must leave behind to count: ten thousand steps would add a tenth of it.
 GROWTH_SHARE = 1e-5
 # Forward passes after the last step of a training that has become steady.
 MAX_CALLS_AFTER = 100
 
 
+class StepEnd(NamedTuple):
+    """What tells a step from others: its peak, what is left of what the step before it made, and how memory is cut.
+
+    `layout` is equal where free and taken blocks lie alike; None of a step in which the allocator kept its cache.
+    """
+
+    peak_bytes: int
+    left_bytes: int = 0
+    layout: int | None = None
+
+
 class StopRule:
     """Stops after `max_steps`, or without it at the steady state.
 
     That is when two steps in a row peak alike (within `STEADY_WITHIN_BYTES`), the third at the earliest, of steps that
-    leave something behind the sixth (`MIN_GROWING`). Where steps may be those of a search for a batch size,
-    `MIN_ALIKE_TRIALS` in a row have to: a search goes on to another size before. `MAX_STEPS` in a row, of possible
-    trials `MAX_TRIALS`, that do not agree are enough, too, and so is one possible trial that peaks at
+    leave something behind the sixth (`MIN_GROWING`). Steps in which the allocator gave its cache back have to leave the
+    same layout, too; the tenth in a row (`MAX_RETRYING`) is enough. Where steps may be those of a search for a batch
+    size, `MIN_ALIKE_TRIALS` in a row have to peak alike: a search goes on to another size before. `MAX_STEPS` in a row,
+    of possible trials `MAX_TRIALS`, that do not agree are enough, too, and so is one possible trial that peaks at
     `max_trial_bytes`. `num_trials` counts those in a row.
     """
 
@@ -44,6 +58,7 @@ class StopRule:
         self._num_unlike = 0
         self._peaks: list[int] = []
         self._left: list[int] = []
+        self._layouts: list[int | None] = []
         self._may_be_trial = False
 
     @property
@@ -59,20 +74,18 @@ class StopRule:
         growth = last[len(last) // 2] if last else 0
         return growth if growth and growth >= GROWTH_SHARE * self._peaks[-1] else 0
 
-    def reason_to_stop(self, peak_bytes: int, *, left_bytes: int = 0, may_be_trial: bool) -> str | None:
-        """A step ended that peaked at `peak_bytes`: why the run stops now, None if it goes on.
-
-        `left_bytes` are still there of what the step before it made.
-        """
+    def reason_to_stop(self, step: StepEnd, *, may_be_trial: bool) -> str | None:
+        """A `step` ended: why the run stops now, None if it goes on."""
         self._num_steps += 1
         self._num_unlike += 1
         if may_be_trial is not self._may_be_trial:
             self._num_unlike = 1
-            self._peaks.clear()
-            self._left.clear()
+            for seen in (self._peaks, self._left, self._layouts):
+                seen.clear()
         self._may_be_trial = may_be_trial
-        self._peaks.append(peak_bytes)
-        self._left.append(left_bytes)
+        self._peaks.append(step.peak_bytes)
+        self._left.append(step.left_bytes)
+        self._layouts.append(step.layout)
         if self._max_steps is not None:
             return "steps" if self._num_steps >= self._max_steps else None
         if self._is_steady():
@@ -90,7 +103,12 @@ class StopRule:
         num_alike = MIN_ALIKE_TRIALS if self._may_be_trial else 2
         last = self._peaks[-num_alike:]
         enough = len(self._peaks) >= max(MIN_GROWING if self.growth_bytes else MIN_STEPS, num_alike)
-        return enough and max(last) - min(last) <= STEADY_WITHIN_BYTES
+        return enough and max(last) - min(last) <= STEADY_WITHIN_BYTES and self._is_cut_alike()
+
+    def _is_cut_alike(self) -> bool:
+        *_, before, last = self._layouts
+        retrying = [layout for layout in self._layouts[-MAX_RETRYING:] if layout is not None]
+        return self._may_be_trial or before == last or len(retrying) == MAX_RETRYING
 
 
 class Allowance:

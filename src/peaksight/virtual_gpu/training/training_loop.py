@@ -12,6 +12,7 @@ from peaksight.virtual_gpu.training.stopping import (
     MAX_CALLS_AFTER,
     MIN_STEPS,
     Allowance,
+    StepEnd,
     StopRule,
 )
 from peaksight.virtual_gpu.training.trials import is_trial, may_be_trial
@@ -43,9 +44,9 @@ class TrainingLoop:
     """Follows one script through its steps.
 
     A step is one pass in which every optimizer has stepped (`Passes`). `on_step_end(step)` is called at its end and
-    returns the peak allocated bytes of the step, and what the step before it left behind; `stop_rule` says whether the
-    run stops then. `on_growth` is told by how much the steps grow where that is before the script ends. What a search
-    for a batch size tries is no step: `on_trial` is called when an optimizer stepped in it.
+    returns what is seen of it; `stop_rule` says whether the run stops then. `on_growth` is told by how much the steps
+    grow where that is before the script ends. What a search for a batch size tries is no step: `on_trial` is called
+    when an optimizer stepped in it.
 
     Where more steps would show nothing new of a training that `is_last_round` says is over anyway, the script goes on
     to what follows its loop: `is_over` is True from there on, until another step ends. So it does behind loops whose
@@ -57,7 +58,7 @@ class TrainingLoop:
         self,
         stop_rule: StopRule,
         *,
-        on_step_end: Callable[[int], tuple[int, int]],
+        on_step_end: Callable[[int], StepEnd],
         on_trial: Callable[[], None],
         on_growth: Callable[[int], None] = lambda _: None,
         is_last_round: Callable[[], bool] = lambda: False,
@@ -174,9 +175,8 @@ class TrainingLoop:
                 raise StopSimulation("steady")
 
     def _end_step(self) -> None:
-        peak_bytes, left_bytes = self._on_step_end(self.step)
-        is_in_search = may_be_trial()
-        reason = self._stop_rule.reason_to_stop(peak_bytes, left_bytes=left_bytes, may_be_trial=is_in_search)
+        step, is_in_search = self._on_step_end(self.step), may_be_trial()
+        reason = self._stop_rule.reason_to_stop(step, may_be_trial=is_in_search)
         reason, self._enough = reason or self._enough, None
         self._allowance.step_ended()
         self.is_over = False
