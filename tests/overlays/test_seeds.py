@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from peaksight.overlays.seeds import seeded
+from peaksight.overlays.seeds import has_set_a_seed, seeded
 
 pytestmark = pytest.mark.torch
 
@@ -21,9 +21,11 @@ def test_draws_begin_at_the_seed():
         drawn = _draws()
     with seeded(4):
         others = _draws()
-    random.seed(3), np.random.seed(3), torch.manual_seed(3)
+    with seeded(3):
+        assert drawn == _draws()
+    random.seed(3), np.random.seed(3)
 
-    assert drawn == _draws()
+    assert drawn[:2] == _draws()[:2]
     assert not set(drawn) & set(others)
 
 
@@ -36,3 +38,12 @@ def test_generators_go_on_where_they_were():
         _draws()
 
     assert _draws() == undisturbed
+
+
+def test_a_seed_of_the_script_is_known():
+    """One that was set before, in a notebook, is not the script's."""
+    torch.manual_seed(0)
+    with seeded(0):
+        assert not has_set_a_seed()
+        torch.manual_seed(0)
+        assert has_set_a_seed()

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+# Seeds of torch's generator that no script sets, so that it is known whether one did.
+_NOT_SET, _MOST_RANKS = 1 << 40, 1 << 20
+
 
 def seed_generators(seed: int) -> None:
     """Let Python's generator, and numpy's and torch's where these are imported, begin at `seed`."""
@@ -41,6 +44,14 @@ def seeded(seed: int) -> Iterator[None]:
     states = host_states()
     try:
         seed_generators(seed)
+        if torch := sys.modules.get("torch"):
+            torch.manual_seed(_NOT_SET + seed)
         yield
     finally:
         set_host_states(states)
+
+
+def has_set_a_seed() -> bool:
+    """Whether the script that runs as `seeded` has given torch's generator a seed of its own."""
+    seed: int = sys.modules["torch"].default_generator.initial_seed()
+    return not _NOT_SET <= seed < _NOT_SET + _MOST_RANKS

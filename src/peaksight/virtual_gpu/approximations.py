@@ -41,6 +41,7 @@ TEXTS = {
     "missing-weights": "weights that are not in the local cache, done without: {names}",
     "threads": "operators that a second thread ran, {times}, first at {at}: in the order of this run",
     "chances": "random numbers of the card that decided a length or a branch {times}, first at {at}: other ones there",
+    "medians": "single numbers that the CPU draws without a seed {times}, first at {at}: 0.5, so no layer is dropped",
     "draws": "random numbers drawn on the CPU {times}, first at {at}: a real run draws others",
 }
 

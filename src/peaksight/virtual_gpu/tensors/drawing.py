@@ -8,6 +8,7 @@ otherwise.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from math import prod
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ import torch
 aten = torch.ops.aten
 
 SEED = 0
+MEDIAN = 0.5
 # What masks, positions, lengths and labels are made of. Not what weights are made of: what they do is unknown anyway.
 DECIDING = {
     aten.rand.default,
@@ -34,6 +36,14 @@ DECIDING = {
 def draws(func: Any) -> bool:
     """Whether `func` takes random numbers."""
     return torch.Tag.nondeterministic_seeded in getattr(func, "tags", ())
+
+
+def is_lone(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether the host draws one number between 0 and 1, as for whether a layer is dropped (`torch.rand([])`).
+
+    Where the script sets no seed it is the median: of many steps some drop nothing, and these peak.
+    """
+    return func is aten.rand.default and prod(args[0]) == 1 and kwargs.get("generator") is None
 
 
 class Draws:

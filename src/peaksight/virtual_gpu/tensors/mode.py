@@ -8,6 +8,7 @@ from torch import nn
 from torch.utils._pytree import tree_map
 
 from peaksight.errors import UnsupportedError
+from peaksight.overlays.seeds import has_set_a_seed
 from peaksight.virtual_gpu.kernels.torch_private import lacks_fake_kernel
 from peaksight.virtual_gpu.memory.at_the_limit import let_go
 from peaksight.virtual_gpu.tensors import elements, known, values
@@ -19,7 +20,7 @@ from peaksight.virtual_gpu.tensors.calls import (
     is_real,
 )
 from peaksight.virtual_gpu.tensors.devices import PRIM_DEVICE, cpp_device, for_python
-from peaksight.virtual_gpu.tensors.drawing import draws
+from peaksight.virtual_gpu.tensors.drawing import MEDIAN, draws, is_lone
 from peaksight.virtual_gpu.tensors.in_place import in_place_of
 from peaksight.virtual_gpu.tensors.mapped import copy_of_stand_ins
 from peaksight.virtual_gpu.tensors.observer import Observer
@@ -94,6 +95,9 @@ class VirtualGpuMode(FakeTensorMode):
                 return self._on_card(func, types, args, kwargs)
             if self._has_lost_draws and draws(func):
                 self._observer.made_up("draw")
+            if is_lone(func, args, kwargs) and not has_set_a_seed():
+                self._observer.made_up("median")
+                return func(*args, **kwargs).fill_(MEDIAN)
             copied = copy_of_stand_ins(func, args, kwargs)
             return func(*args, **kwargs) if copied is None else copied
 
