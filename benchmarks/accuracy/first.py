@@ -12,9 +12,9 @@ from peaksight.units import GIB
 INTRODUCTION = """\
 ## Predicted first
 
-Scripts of kinds absent from benchmarks/truth ([benchmarks/predicted_first](../benchmarks/predicted_first/README.md)), and
-those of benchmarks/truth with other arguments (`vary-`): their peaks were predicted and committed, then measured, and
-stay here whatever they show. *first* is the error of what was committed, *now* that of today's rules, some of which
+Scripts of kinds absent from benchmarks/truth ([benchmarks/predicted_first](../benchmarks/predicted_first/README.md)),
+and those of benchmarks/truth with other arguments (`vary-`): their peaks were predicted and committed, then measured,
+and stay here whatever they show. *first* is the error of what was committed, *now* that of today's rules, some of which
 were mended where these workloads showed a mistake. *GiB* is the measured peak of allocated memory."""
 HEAD = ("workload", "card", "GiB", "allocated, first", "now", "reserved, first", "now")
 

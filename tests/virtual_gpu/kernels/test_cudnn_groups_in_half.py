@@ -21,14 +21,23 @@ def ahead(shape, channels, stride=1, layout=torch.contiguous_format):
 
 def of_input(shape, channels, stride=1, layout=torch.contiguous_format):
     """Bytes of the workspace of the gradient of the input."""
+    return backward(shape, channels, stride, layout, [True, False, False])
+
+
+def of_weight(shape, channels, stride=1, layout=torch.contiguous_format):
+    """Bytes of the workspace of the gradient of the weight."""
+    return backward(shape, channels, stride, layout, [False, True, False])
+
+
+def backward(shape, channels, stride, layout, output_mask):
     with h100() as gpu:
         x, weight, groups = tensors(shape, channels, layout)
         gradient = F.conv2d(x, weight, stride=stride, padding=1, groups=groups)
         with births_on(gpu) as births:
             torch.ops.aten.convolution_backward(
-                gradient, x, weight, [0], [stride] * 2, [1, 1], [1, 1], False, [0, 0], groups, [True, False, False]
+                gradient, x, weight, [0], [stride] * 2, [1, 1], [1, 1], False, [0, 0], groups, output_mask
             )
-    return sum(size for size in requested(births) if size != x.nbytes)
+    return sum(size for size in requested(births) if size != (x if output_mask[0] else weight).nbytes)
 
 
 def tensors(shape, channels, layout):
@@ -95,3 +104,18 @@ def test_channels_last_is_copied_where_kernels_run_eight_groups():
     assert ahead((4, 432, 28, 28), 48, 2, LAST) == pytest.approx(5_179_904, abs=512)
     assert of_input((16, 256, 28, 28), 64, 2, LAST) == pytest.approx(8_028_224, abs=512)
     assert ahead((16, 256, 28, 28), 32, layout=LAST) == 0
+
+
+@pytest.mark.parametrize(
+    ("shape", "channels", "stride", "measured"),
+    [
+        ((48, 576, 14, 14), 24, 1, 29_671_639),
+        ((48, 216, 28, 28), 24, 1, 44_992_867),
+        ((48, 216, 56, 56), 24, 2, 108_546_064),
+        ((16, 1008, 14, 14), 48, 2, 12_085_760),
+        ((128, 1008, 7, 7), 48, 1, 9_967_104),
+    ],
+)
+def test_gradient_of_the_weight(shape, channels, stride, measured):
+    """The copies of padded channels, beside which sums are small."""
+    assert of_weight(shape, channels, stride) == pytest.approx(measured, rel=0.04)

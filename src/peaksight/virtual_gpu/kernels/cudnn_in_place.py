@@ -1,8 +1,8 @@
 """Which windows of three taps by three over 64 channels in single precision write `y` in place, without a copy of it.
 
 To 64 filters every image has a batch from which `y` is copied; to 128 it is copied of few positions alone. Read off
-cuDNN's first plans for an H200 (cuDNN 9.19, as cudnn_tiles.py); of those measured, 115 of 117 and 94 of 95 come within a
-MiB.
+cuDNN's first plans for an H200 (cuDNN 9.19, as cudnn_tiles.py); of those measured, 115 of 117 and 94 of 95 come within
+a MiB.
 """
 
 from math import inf

@@ -12,6 +12,7 @@ from math import inf, prod
 
 from peaksight.virtual_gpu.kernels import cudnn_dilated_convolutions as dilated
 from peaksight.virtual_gpu.kernels import cudnn_ending_windows as ending
+from peaksight.virtual_gpu.kernels import cudnn_groups_in_half as grouped
 from peaksight.virtual_gpu.kernels import cudnn_single_steps as steps
 from peaksight.virtual_gpu.kernels import cudnn_small_windows as small
 from peaksight.virtual_gpu.kernels import cudnn_transforms, depthwise_convolutions
@@ -59,6 +60,8 @@ def gradient_of_weight(convolution: Convolution, num_multiprocessors: int) -> in
     if has_narrow_groups(convolution):
         is_widened = convolution.is_half and convolution.is_channels_last and prod(convolution.kernel) > 1
         return widened_copies(convolution) if is_widened else 0
+    if (of_groups := grouped.gradient_of_weight(convolution)) is not None:
+        return of_groups
     convolution = convolution.in_eights()
     if convolution.is_product and prod(convolution.x.shape[2:]) == 1 and not convolution.is_half:
         return 0
