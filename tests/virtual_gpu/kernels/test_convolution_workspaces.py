@@ -531,6 +531,12 @@ def test_groups_of_two_channels_are_widened_to_four():
     assert workspaces(*shapes, torch.channels_last, torch.float32, stride=2, **options) == ([], [])
 
 
+def test_few_filters_in_half_are_padded_to_eight():
+    """As a network of diffusion ends, of 128 channels to three: eight of them are copied (an H200, 2026-11-28)."""
+    forward, _ = workspaces((16, 128, 64, 64), (3, 128, 3, 3), dtype=torch.float16, padding=1)
+    assert [17_844_240] == forward
+
+
 def test_the_gradient_of_many_filters_for_each_picture_copies_eight_of_them():
     """As vmap of grad has a stem that cuts pictures into patches (private_gradients, an H200, 2026-11-29)."""
     options = {"stride": 16, "groups": 48, "card": lambda: card_of("h200")}

@@ -99,12 +99,13 @@ class Convolution:
 
     @property
     def padded_filters(self) -> int:
-        """Channels of `y` that can be loaded by fours, or by eights in half, as of windows with many filters.
+        """Channels of `y` that can be loaded by eights in half, or by fours, as of windows with many filters.
 
-        Read off 54 filters over three sizes of images, in single precision.
+        Read off 54 filters over three sizes of images, in single precision; in half 202 of 212 problems are padded that
+        have fewer than 32 filters.
         """
         filters, alignment = self.filters, 8 if self.is_half else 4
-        if self.groups > 1 or filters < FEWEST_PADDED or prod(self.kernel) == 1:
+        if self.groups > 1 or prod(self.kernel) == 1 or (filters < FEWEST_PADDED and not self.is_half):
             return filters
         return div_up(filters, alignment) * alignment
 
