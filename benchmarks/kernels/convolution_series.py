@@ -168,6 +168,33 @@ def residual() -> Iterator[dict[str, Any]]:
             yield problem(samples, *ends, (side, side), kernel, stride, dtype=dtype)
 
 
+def patches() -> Iterator[dict[str, Any]]:
+    """Windows side by side over few channels, as transformers cut pictures and clips up."""
+    batches = (1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 256)
+    pictures = ((4, 96), (8, 384), (14, 1024), (16, 192), (16, 384), (16, 768), (16, 1024), (32, 384), (32, 768))
+    for samples, (patch, filters), side in product(batches, pictures, (224, 336, 384)):
+        for dtype, last in ((TYPES[0], False), (HALF[0], False), (HALF[1], False), (HALF[1], True)):
+            sides = (side // patch * patch,) * 2
+            yield problem(samples, 3, filters, sides, patch, patch, dtype=dtype, last=last, padding=0)
+
+
+def stems() -> Iterator[dict[str, Any]]:
+    """The first windows of residual networks."""
+    for samples, side, (kernel, stride) in product(SAMPLES, (32, 64, 128, 224, 256, 384), ((7, 2), (3, 2), (3, 1))):
+        for filters, dtype in product((16, 32, 64, 128), TYPES):
+            yield problem(samples, 3, filters, (side, side), kernel, stride, dtype=dtype)
+
+
+def pointwise() -> Iterator[dict[str, Any]]:
+    """Single taps that widen fourfold and narrow again, in half."""
+    batches = (8, 16, 32, 48, 64, 96, 128, 256)
+    for width, samples, side, dtype in product(
+        (96, 160, 192, 256, 320, 384, 512, 640, 768), batches, (7, 14, 28), HALF
+    ):
+        for ends in ((width, 4 * width), (4 * width, width)):
+            yield problem(samples, *ends, (side, side), 1, dtype=dtype)
+
+
 SERIES = (
     of_groups,
     depthwise,
@@ -181,6 +208,9 @@ SERIES = (
     dilated_heads,
     whole_windows,
     residual,
+    patches,
+    stems,
+    pointwise,
 )
 
 
