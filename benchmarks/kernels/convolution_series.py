@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator, Sequence
 from itertools import product
+from math import prod
 from typing import Any
 
 HALF = ("float16", "bfloat16")
@@ -234,11 +235,12 @@ def all_series(names: Sequence[str] = ()) -> list[dict[str, Any]]:
 
 def is_of_size(problem: dict[str, Any]) -> bool:
     """Whether its tensors have at most MOST_ELEMENTS, and its work is no longer than theirs."""
-    (samples, *_), sides = problem["x"], problem["x"][2:]
-    widths, taps, positions = sorted((problem["x"][1], problem["w"][0])), 1, 1
-    for side, size, step in zip(sides, problem["w"][2:], problem["stride"], strict=True):
-        taps *= size
+    (samples, channels, *sides), filters = problem["x"], problem["w"][0]
+    if problem["transposed"]:
+        filters = problem["w"][1] * problem["groups"]
+    taps, positions = prod(problem["w"][2:]), 1
+    for side, step in zip(sides, problem["stride"], strict=True):
         positions *= side * step if problem["transposed"] else max(1, side // step)
-    pixels = positions if problem["transposed"] else positions * problem["stride"][0] ** len(sides)
-    work = 2 * samples * widths[0] * widths[1] * taps * positions / problem["groups"]
-    return samples * widths[1] * pixels <= MOST_ELEMENTS and work < MOST_OPERATIONS
+    windows = prod(sides) if problem["transposed"] else positions
+    work = 2 * samples * channels * filters * taps * windows / problem["groups"]
+    return samples * max(channels * prod(sides), filters * positions) <= MOST_ELEMENTS and work < MOST_OPERATIONS
