@@ -24,7 +24,7 @@ FILES = (
     "drawn_layers_h200",
     "drawn_layers_again",
 )
-PLANS = ("convolution_plans_h200", "convolution_plans_again")
+PLANS = ("convolution_plans_h200", "convolution_plans_again", "convolution_plans_patches")
 NUM_MULTIPROCESSORS = 132
 # Of usual_channels.py, whose windows of that stride lie side by side.
 LONGEST_STRIDE = 4

@@ -14,6 +14,7 @@ from peaksight.virtual_gpu.kernels import cudnn_dilated_convolutions as dilated
 from peaksight.virtual_gpu.kernels import cudnn_ending_windows as ending
 from peaksight.virtual_gpu.kernels import cudnn_groups_in_half as grouped
 from peaksight.virtual_gpu.kernels import cudnn_in_place as in_place
+from peaksight.virtual_gpu.kernels import cudnn_patches as patches
 from peaksight.virtual_gpu.kernels import cudnn_products as products
 from peaksight.virtual_gpu.kernels import cudnn_shared_tiles as shared
 from peaksight.virtual_gpu.kernels import cudnn_single_steps as steps
@@ -70,6 +71,8 @@ def forward(convolution: Convolution) -> int:
         return dilated.forward(convolution)
     if has_long_groups(convolution):
         return 0 if convolution.is_half else convolution.copies() // 2
+    if patches.takes_them(convolution):
+        return patches.forward(convolution)
     if (of_volume := cudnn_volumes.forward(convolution)) is not None:
         return of_volume
     if convolution.channels < FEW_CHANNELS:

@@ -13,6 +13,7 @@ from math import inf, prod
 from peaksight.virtual_gpu.kernels import cudnn_dilated_convolutions as dilated
 from peaksight.virtual_gpu.kernels import cudnn_ending_windows as ending
 from peaksight.virtual_gpu.kernels import cudnn_groups_in_half as grouped
+from peaksight.virtual_gpu.kernels import cudnn_patches as patches
 from peaksight.virtual_gpu.kernels import cudnn_single_steps as steps
 from peaksight.virtual_gpu.kernels import cudnn_small_windows as small
 from peaksight.virtual_gpu.kernels import cudnn_transforms, depthwise_convolutions
@@ -78,6 +79,8 @@ def gradient_of_weight(convolution: Convolution, num_multiprocessors: int) -> in
         return 0
     if has_long_groups(convolution):
         return convolution.copies() // (1 if convolution.is_half else 2)
+    if patches.has_split_sums(convolution):
+        return patches.gradient_of_weight(convolution)
     if convolution.channels < FEW_CHANNELS:
         return _of_few_channels(convolution, num_multiprocessors)
     if steps.takes_them(convolution) and steps.lies_for_weight(convolution):
