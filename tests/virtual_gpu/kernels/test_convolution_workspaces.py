@@ -119,6 +119,32 @@ def test_single_taps_in_half_go_image_by_image_where_that_pays(shape, filters, o
     assert backward[-1] == pytest.approx(of_weight, abs=1024)
 
 
+@pytest.mark.parametrize(
+    ("shape", "filters", "forward", "of_input", "of_weight"),
+    [
+        ((64, 320, 14, 14), 1280, 40_140_947, 0, 104_857_600),
+        ((64, 1280, 14, 14), 320, 0, 40_140_947, 40_140_816),
+        ((16, 512, 14, 14), 2048, 0, 16_056_336, 16_056_467),
+        ((64, 2560, 14, 14), 640, 0, 0, 80_281_616),
+        ((96, 2560, 14, 14), 640, 0, 120_422_547, 120_422_416),
+        ((16, 1280, 14, 14), 320, 0, 0, 26_214_400),
+        ((64, 1280, 28, 28), 320, 160_563_347, 0, 104_857_600),
+        ((96, 1280, 28, 28), 320, 0, 0, 157_286_400),
+        ((64, 1024, 7, 7), 256, 8_028_176, 0, 67_108_864),
+        ((64, 384, 7, 7), 1536, 12_042_387, 0, 150_994_944),
+        ((64, 768, 7, 7), 192, 6_021_136, 0, 6_021_136),
+        ((128, 768, 7, 7), 192, 12_042_256, 12_042_256, 12_042_256),
+    ],
+)
+def test_single_taps_in_half_are_copied_by_batch_and_weight(shape, filters, forward, of_input, of_weight):
+    """Measured on an H200; the rule copies the weight, too, for gradients of a narrowed `x`."""
+    ahead, backward = workspaces(shape, (filters, shape[1], 1, 1), dtype=torch.bfloat16)
+    measured = [num_bytes for num_bytes in (forward, of_input, of_weight) if num_bytes]
+    off = 2 * filters * shape[1] if shape[2] == 14 and shape[1] > filters else 1024
+
+    assert [*ahead, *backward] == pytest.approx(measured, abs=off + 1024)
+
+
 def test_gradients_of_weights_by_no_transform():
     """Where a small image's filters become four times as many, tensors are copied and partial sums left: 12,747,248."""
     _, backward = workspaces((32, 64, 14, 14), (256, 64, 3, 3), dtype=torch.float32, padding=1)

@@ -4,19 +4,23 @@ Read off single calls on an H200 (torch 2.11+cu130, cuDNN 9.19, benchmarks/kerne
 residual networks end.
 
 Limitations:
-    Of odd rows in half which are copied changes with the batch; in few large batches even rows are copied, too.
+    Of odd rows in half which are copied changes with the batch.
 """
 
 from math import prod
 
-from peaksight.virtual_gpu.kernels.convolution_kinds import LARGE_BATCH, LARGE_WEIGHT
-from peaksight.virtual_gpu.kernels.convolution_problem import Convolution
+from peaksight.virtual_gpu.kernels import cudnn_products_in_half as in_half
+from peaksight.virtual_gpu.kernels.convolution_kinds import LARGE_BATCH
+from peaksight.virtual_gpu.kernels.convolution_problem import TILE, Convolution
 
 LONG_ROW = 100
 LARGE_ODD_WEIGHT = 1 << 16
 LARGE_ODD_BATCH = 80
 BATCHES_IN_PLACE = range(40, 80)
-VERY_MANY_FILTERS = 1536
+VERY_MANY_FILTERS = 2048
+VERY_MANY_CHANNELS = 1024
+FEWEST_ODD_FILTERS = 192
+FEWEST_WIDENED = 100 << 10
 VERY_LARGE_WEIGHT = 1 << 20
 WIDE = 256
 
@@ -31,7 +35,7 @@ def rows_are_odd(convolution: Convolution) -> bool:
     if not convolution.is_half:
         is_large = size >= VERY_LARGE_WEIGHT or _is_large_odd(convolution)
         return length % 4 != 0 and length > 1 and is_large
-    return length < LONG_ROW if length % 4 != 0 else length % 8 != 0 and _is_large_product(convolution)
+    return length < LONG_ROW if length % 4 != 0 else in_half.are_copied(convolution)
 
 
 def is_copied_for_gradient(convolution: Convolution) -> bool:
@@ -41,23 +45,15 @@ def is_copied_for_gradient(convolution: Convolution) -> bool:
     """
     if not convolution.is_half:
         return rows_are_odd(convolution) or _narrows_odd_rows(convolution)
-    if not rows_are_odd(convolution):
-        return False
     if prod(convolution.x.shape[2:]) % 4 == 0:
-        return convolution.x.shape[0] >= LARGE_BATCH
-    return _is_copied_odd_in_half(convolution)
+        return in_half.are_copied_for_gradient(convolution)
+    return rows_are_odd(convolution) and _is_copied_odd_in_half(convolution)
 
 
 def _is_large_odd(convolution: Convolution) -> bool:
     """In single precision, to 256 filters or more in batches of 96 and more: 7 x 7 pixels."""
     is_wide = convolution.filters >= WIDE and convolution.weight.numel() >= LARGE_ODD_WEIGHT
     return is_wide and convolution.x.shape[0] >= LARGE_ODD_BATCH
-
-
-def _is_large_product(convolution: Convolution) -> bool:
-    """A large weight for a large batch, or a very large one."""
-    size = convolution.weight.numel()
-    return size >= VERY_LARGE_WEIGHT or (size >= LARGE_WEIGHT and convolution.x.shape[0] >= LARGE_BATCH)
 
 
 def _narrows_odd_rows(convolution: Convolution) -> bool:
@@ -67,14 +63,21 @@ def _narrows_odd_rows(convolution: Convolution) -> bool:
 
 
 def _is_copied_odd_in_half(convolution: Convolution) -> bool:
-    """To 256 filters and more, in batches of 48 and 64 to 2048; not to four times 256 channels in smaller ones."""
-    samples, filters, size = convolution.x.shape[0], convolution.filters, convolution.weight.numel()
-    if min(filters, 2 * convolution.channels) < WIDE or size < LARGE_ODD_WEIGHT:
+    """To 192 filters and more, in batches of 48 and 64 to 2048; not to over twice as many channels in smaller ones.
+
+    In batches of 80 and more to 160 filters, too, and of weights of more than 1.5 million numbers in these alone.
+    """
+    samples, filters, channels = convolution.x.shape[0], convolution.filters, convolution.channels
+    size = convolution.weight.numel()
+    if min(filters, 2 * channels) <= TILE or size < LARGE_ODD_WEIGHT:
         return False
     if filters >= VERY_MANY_FILTERS:
+        return samples >= LARGE_BATCH or channels < VERY_MANY_CHANNELS
+    if samples >= LARGE_ODD_BATCH:
         return True
-    is_widening = filters == 4 * convolution.channels and size >= LARGE_WEIGHT // 2
-    return samples >= LARGE_ODD_BATCH or not (samples in BATCHES_IN_PLACE or is_widening)
+    is_widening = filters > 2 * channels and size >= FEWEST_WIDENED
+    is_in_place = filters < FEWEST_ODD_FILTERS or size > in_half.LARGEST_WEIGHTS
+    return not (samples in BATCHES_IN_PLACE or is_widening or is_in_place)
 
 
 def is_narrow(convolution: Convolution) -> bool:

@@ -14,6 +14,7 @@ from peaksight.virtual_gpu.kernels import cudnn_dilated_convolutions as dilated
 from peaksight.virtual_gpu.kernels import cudnn_ending_windows as ending
 from peaksight.virtual_gpu.kernels import cudnn_groups_in_half as grouped
 from peaksight.virtual_gpu.kernels import cudnn_patches as patches
+from peaksight.virtual_gpu.kernels import cudnn_products_in_half as in_half
 from peaksight.virtual_gpu.kernels import cudnn_single_steps as steps
 from peaksight.virtual_gpu.kernels import cudnn_small_windows as small
 from peaksight.virtual_gpu.kernels import cudnn_transforms, depthwise_convolutions
@@ -35,11 +36,9 @@ from peaksight.virtual_gpu.kernels.reductions import div_up
 
 MOST_IMAGEWISE_BYTES = 1 << 26
 MANY_SUMS_BYTES = 20 << 20
-MOST_EVEN_BYTES = 1 << 24
 LARGE_IMAGE = 1 << 12
 MANY_POSITIONS = 24 << 10
 MANY_FILTERS = 256
-VERY_LARGE_BATCH = 112
 POSITIONS_OF_IMAGE_PART = 536
 POSITIONS_OF_LAST_PART = 224
 FEWEST_POSITIONS = 784
@@ -114,34 +113,13 @@ def _goes_imagewise(convolution: Convolution, partial_bytes: int) -> bool:
         return False
     num_bytes = partial_bytes * convolution.x.shape[0]
     if convolution.is_half:
-        return num_bytes <= _most_imagewise_bytes_in_half(convolution)
+        return num_bytes <= in_half.most_imagewise_bytes(convolution)
     if _is_narrow(convolution) and convolution.num_positions >= MANY_POSITIONS:
         return False
     copied = convolution.copies()
     if num_bytes <= min(MOST_IMAGEWISE_BYTES, 17 * copied // 10):
         return True
     return num_bytes < max(copied, MANY_SUMS_BYTES, min(MOST_IMAGEWISE_BYTES, 2 * copied))
-
-
-def _most_imagewise_bytes_in_half(convolution: Convolution) -> float:
-    """Twice the copies where rows can be loaded by eights, and the copies where not even by fours.
-
-    Of 1,031 problems 921 come within a MiB.
-    """
-    length, copied = prod(convolution.x.shape[2:]), convolution.copies()
-    if length % 8 == 0:
-        return 2 * copied
-    if length % 4 == 0:
-        return min(max(copied, MOST_EVEN_BYTES), 7 * copied // 2)
-    if length > 1 and _widens_few(convolution):
-        return inf
-    return copied if length > 1 else 0
-
-
-def _widens_few(convolution: Convolution) -> bool:
-    """Up to 256 channels to as many filters or more, or half as many, in batches up to 96: read off 7 x 7 pixels."""
-    is_few = convolution.channels <= MANY_FILTERS and convolution.filters >= TILE
-    return is_few and convolution.x.shape[0] < VERY_LARGE_BATCH
 
 
 def _is_narrow(convolution: Convolution) -> bool:
