@@ -73,3 +73,9 @@ def test_windows_of_time(size, filters, window, step, measured):
     predicted = workspaces(size, shape, torch.float32, stride=(step, 1, 1), padding=padding)
 
     assert measured == pytest.approx(predicted, abs=131)
+
+
+def test_volumes_that_end_in_one_channel():
+    """Four channels of costs are copied for each disparity of stereo pictures (2026-11-30)."""
+    (taken,) = workspaces((1, 32, 48, 128, 192), (1, 32, 3, 3, 3), torch.float32, padding=1)
+    assert 169_883_283 == pytest.approx(taken, abs=512)
