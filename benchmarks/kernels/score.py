@@ -21,6 +21,7 @@ FILES = (
     "usual_channels_h200",
     "network_layers_h200",
     "network_layers_again",
+    "network_layers_fresh",
     "drawn_layers_h200",
     "drawn_layers_again",
 )
