@@ -78,6 +78,11 @@ class Convolution:
         return self.y.numel() // self.filters
 
     @property
+    def num_pixels(self) -> int:
+        """Positions of `x` in the whole batch."""
+        return self.x.numel() // self.x.shape[1]
+
+    @property
     def is_product(self) -> bool:
         """Whether each position sees itself alone: a matrix product."""
         return prod(self.kernel) == 1 and prod(self.stride) == 1

@@ -179,7 +179,7 @@ def _writes_in_place(convolution: Convolution) -> bool:
     if steps_by_two_of_four(convolution):
         return convolution.sum_length <= LONGER_SUM and _is_step_in_place(convolution)
     is_short = convolution.sum_length <= SHORT_SUM and channels <= MOST_SUMMED_CHANNELS
-    return is_short and convolution.overlaps and convolution.x.numel() // convolution.x.shape[1] < MOST_POSITIONS
+    return is_short and convolution.overlaps and convolution.num_pixels < MOST_POSITIONS
 
 
 def _steps_over_few(convolution: Convolution) -> bool:

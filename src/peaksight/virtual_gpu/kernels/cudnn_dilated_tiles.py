@@ -12,6 +12,7 @@ Limitations:
 
 from peaksight.virtual_gpu.kernels import cudnn_shared_tiles as shared
 from peaksight.virtual_gpu.kernels.convolution_problem import TILE, TILE_BYTES, Convolution
+from peaksight.virtual_gpu.kernels.cudnn_last_waves import num_sums
 from peaksight.virtual_gpu.kernels.cudnn_tiles import HIGH, PAIRED, WIDE, Tiles
 from peaksight.virtual_gpu.kernels.reductions import div_up
 
@@ -97,10 +98,8 @@ def _sums_of_last_tiles(convolution: Convolution, num_multiprocessors: int) -> i
         return 0
     columns, tile_bytes = (TILE // 2, TILE_BYTES // 2) if channels in FROM_512 else (TILE, TILE_BYTES)
     num_tiles = div_up(convolution.filters, TILE) * div_up(channels, columns) * SMALL_SIDE**2
-    num_shared = num_tiles % num_multiprocessors
     most_parts = convolution.num_positions // POSITIONS_OF_PART
-    num_parts = min(num_multiprocessors // max(num_shared, 1), most_parts)
-    return num_parts * num_shared * tile_bytes if num_parts > 1 else 0
+    return tile_bytes * num_sums(num_tiles, num_multiprocessors, most_parts=most_parts)
 
 
 def _num_parts(convolution: Convolution) -> int:

@@ -28,7 +28,7 @@ def chosen(convolution: Convolution) -> Tiles | None:
 
 
 def _ranked(convolution: Convolution) -> Tiles | None:
-    channels, filters, num_positions = convolution.x.shape[1], convolution.filters, _num_positions(convolution)
+    channels, filters, num_positions = convolution.x.shape[1], convolution.filters, convolution.num_pixels
     if channels < 128:
         return _to_few(channels, filters, num_positions)
     if channels < 256:
@@ -42,10 +42,6 @@ def _ranked(convolution: Convolution) -> Tiles | None:
     return _to_640(convolution) if channels < 1024 else _to_1024(convolution)
 
 
-def _num_positions(convolution: Convolution) -> int:
-    return convolution.x.numel() // convolution.x.shape[1]
-
-
 def _to_few(channels: int, filters: int, num_positions: int) -> Tiles | None:
     if channels >= 96:
         return FOURFOLD if num_positions >= 6_000 and filters >= 96 else None
@@ -55,7 +51,7 @@ def _to_few(channels: int, filters: int, num_positions: int) -> Tiles | None:
 
 
 def _to_128(convolution: Convolution) -> Tiles | None:
-    batch, filters, num_positions = convolution.x.shape[0], convolution.filters, _num_positions(convolution)
+    batch, filters, num_positions = convolution.x.shape[0], convolution.filters, convolution.num_pixels
     if not 8_192 <= num_positions < 70_000:
         return None
     if 192 <= filters < 320:
@@ -65,7 +61,7 @@ def _to_128(convolution: Convolution) -> Tiles | None:
 
 
 def _to_256(convolution: Convolution) -> Tiles | None:
-    filters, num_positions, side = convolution.filters, _num_positions(convolution), convolution.x.shape[-1]
+    filters, num_positions, side = convolution.filters, convolution.num_pixels, convolution.x.shape[-1]
     if num_positions < 8_192:
         return FOURFOLD if filters >= 512 and num_positions >= 1_200 and side >= 8 else None
     is_of_many_small = side < 24 and convolution.x.shape[0] >= 64 and 192 <= filters < 384
@@ -73,7 +69,7 @@ def _to_256(convolution: Convolution) -> Tiles | None:
 
 
 def _to_384(convolution: Convolution) -> Tiles | None:
-    num_positions, side, filters = _num_positions(convolution), convolution.x.shape[-1], convolution.filters
+    num_positions, side, filters = convolution.num_pixels, convolution.x.shape[-1], convolution.filters
     if num_positions < 7_500:
         is_shared = num_positions >= 1_024 if filters >= 384 else num_positions < 1_200
         return FOURFOLD if is_shared else None
@@ -83,7 +79,7 @@ def _to_384(convolution: Convolution) -> Tiles | None:
 
 
 def _to_512(convolution: Convolution) -> Tiles | None:
-    num_positions, (batch, *_, side) = _num_positions(convolution), convolution.x.shape
+    num_positions, (batch, *_, side) = convolution.num_pixels, convolution.x.shape
     if num_positions >= 5_900:
         return HIGH if batch >= 3 and 14 <= side < 160 else None
     if convolution.filters < 640:
@@ -94,7 +90,7 @@ def _to_512(convolution: Convolution) -> Tiles | None:
 
 
 def _to_640(convolution: Convolution) -> Tiles | None:
-    num_positions, (batch, channels, _, side) = _num_positions(convolution), convolution.x.shape
+    num_positions, (batch, channels, _, side) = convolution.num_pixels, convolution.x.shape
     if num_positions * channels >= MANY_ELEMENTS:
         return None if side >= 160 else HIGH_FOURFOLD if side < 75 else HIGH
     if convolution.filters < 1024 or num_positions * channels >= MANY_ELEMENTS // 2:
@@ -103,7 +99,7 @@ def _to_640(convolution: Convolution) -> Tiles | None:
 
 
 def _to_1024(convolution: Convolution) -> Tiles | None:
-    num_positions, side = _num_positions(convolution), convolution.x.shape[-1]
+    num_positions, side = convolution.num_pixels, convolution.x.shape[-1]
     if num_positions * convolution.x.shape[1] >= MANY_ELEMENTS:
         return HIGH if side < 160 else None
     is_long = convolution.filters >= 640 or num_positions >= 1_600

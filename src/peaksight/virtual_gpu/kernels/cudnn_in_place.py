@@ -43,7 +43,7 @@ def _to_64(convolution: Convolution) -> bool:
     fewest_positions = FEWEST_OF_LARGE if is_large else FEWEST_POSITIONS
     if side >= VERY_LARGE_SIDE:
         fewest_positions = FEWEST_OF_VERY_LARGE
-    return convolution.x.numel() // CHANNELS < fewest_positions
+    return convolution.num_pixels < fewest_positions
 
 
 def _to_128(convolution: Convolution) -> bool:

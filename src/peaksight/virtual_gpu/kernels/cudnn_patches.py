@@ -55,8 +55,8 @@ def forward(convolution: Convolution) -> int:
     if not convolution.is_of_images or _patch(convolution) == SMALLEST_PATCH:
         return 0
     if convolution.is_channels_last:
-        return convolution.copies(PADDED, y=False) if _num_pixels(convolution) >= FEWEST_PIXELS_LAST else 0
-    is_of_most = _num_pixels(convolution) >= MOST_PIXELS and convolution.filters >= FILTERS_OF_MANY_PIXELS
+        return convolution.copies(PADDED, y=False) if convolution.num_pixels >= FEWEST_PIXELS_LAST else 0
+    is_of_most = convolution.num_pixels >= MOST_PIXELS and convolution.filters >= FILTERS_OF_MANY_PIXELS
     is_copied = convolution.weight.numel() >= WIDE_WEIGHT and not is_of_most
     return convolution.copies(PADDED) if is_copied else 0
 
@@ -71,7 +71,7 @@ def _forward_in_single(convolution: Convolution) -> int:
     if num_samples >= FEWEST:
         is_in_place = num_samples >= FEWEST_IN_PLACE and prod(convolution.y.shape[2:]) % 4 == 0
         return convolution.copies(PADDED_SINGLE, y=not is_in_place)
-    is_of_many = convolution.filters >= MANY_FILTERS and _num_pixels(convolution) >= FEWEST_PIXELS_OF_MANY_FILTERS
+    is_of_many = convolution.filters >= MANY_FILTERS and convolution.num_pixels >= FEWEST_PIXELS_OF_MANY_FILTERS
     return convolution.copies() if is_of_many else 0
 
 
@@ -83,7 +83,7 @@ def gradient_of_weight(convolution: Convolution) -> int:
     if convolution.num_positions < FEWEST_SPLIT_POSITIONS:
         return copied
     part = FLOAT_BYTES * convolution.filters * PADDED * prod(convolution.kernel)
-    if _num_pixels(convolution) >= MOST_SPLIT_PIXELS:
+    if convolution.num_pixels >= MOST_SPLIT_PIXELS:
         return copied + part * div_up(convolution.filters, FILTERS_OF_TILE) * FILTERS_OF_TILE // convolution.filters
     return copied + part * (FEW_PARTS if convolution.x.shape[0] < LARGE_BATCH else MANY_PARTS)
 
@@ -91,8 +91,3 @@ def gradient_of_weight(convolution: Convolution) -> int:
 def _patch(convolution: Convolution) -> int:
     """Pixels along the last side of a window."""
     return convolution.kernel[-1]
-
-
-def _num_pixels(convolution: Convolution) -> int:
-    """Of the whole batch."""
-    return convolution.x.numel() // CHANNELS

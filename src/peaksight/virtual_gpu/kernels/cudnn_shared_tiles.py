@@ -43,8 +43,7 @@ def gradient_of_input(convolution: Convolution) -> int:
     if not _may_be_shared(convolution) or max(convolution.stride) > 1:
         return 0
     tiles, channels = cudnn_gradient_tiles.chosen(convolution), convolution.x.shape[1]
-    num_positions = convolution.x.numel() // channels
-    return partial_sums(num_positions, channels, num_steps(convolution.filters), tiles) if tiles else 0
+    return partial_sums(convolution.num_pixels, channels, num_steps(convolution.filters), tiles) if tiles else 0
 
 
 def _may_be_shared(convolution: Convolution) -> bool:

@@ -11,6 +11,7 @@ Limitations:
 from math import prod
 
 from peaksight.virtual_gpu.kernels.convolution_problem import FLOAT_BYTES, TILE, Convolution
+from peaksight.virtual_gpu.kernels.cudnn_last_waves import num_sums
 from peaksight.virtual_gpu.kernels.reductions import div_up
 
 HALF_TILE = TILE // 2
@@ -59,10 +60,8 @@ def _sums_to_512(convolution: Convolution) -> int:
         return 0
     columns = TILE if is_many else HALF_TILE
     num_tiles = div_up(convolution.filters, TILE) * div_up(channels, columns) * prod(convolution.kernel)
-    num_shared = num_tiles % MULTIPROCESSORS_OF_WAVE
     most_parts = convolution.num_positions // (POSITIONS_OF_PART * columns // HALF_TILE)
-    num_parts = min(MULTIPROCESSORS_OF_WAVE // max(num_shared, 1), most_parts)
-    return num_parts * num_shared * TILE * columns * FLOAT_BYTES if num_parts > 1 else 0
+    return TILE * columns * FLOAT_BYTES * num_sums(num_tiles, MULTIPROCESSORS_OF_WAVE, most_parts=most_parts)
 
 
 def _tile(convolution: Convolution) -> tuple[int, int]:

@@ -32,6 +32,7 @@ from peaksight.virtual_gpu.kernels.convolution_kinds import (
     widened_copies,
 )
 from peaksight.virtual_gpu.kernels.convolution_problem import FLOAT_BYTES, SMALL_WINDOW, TILE, TILE_BYTES, Convolution
+from peaksight.virtual_gpu.kernels.cudnn_last_waves import num_sums
 from peaksight.virtual_gpu.kernels.reductions import div_up
 
 MOST_IMAGEWISE_BYTES = 1 << 26
@@ -166,7 +167,8 @@ def _partial_sums(convolution: Convolution, partial_bytes: int, num_multiprocess
         return splits * partial_bytes
     if convolution.is_half or convolution.is_product or num_tiles < num_multiprocessors:
         return 0
-    return TILE_BYTES * _parts_of_last_wave(convolution, num_tiles % num_multiprocessors, num_multiprocessors)
+    most_parts = convolution.num_positions // POSITIONS_OF_LAST_PART
+    return TILE_BYTES * num_sums(num_tiles, num_multiprocessors, most_parts=most_parts)
 
 
 def _sums_of_half_tiles(convolution: Convolution, num_multiprocessors: int) -> int | None:
@@ -182,14 +184,8 @@ def _sums_of_half_tiles(convolution: Convolution, num_multiprocessors: int) -> i
     if ends[1] == MANY_FILTERS * 2 and max(convolution.stride) > 1 and convolution.num_positions < STEPS_TO_512:
         return 0
     num_tiles = div_up(ends[1], TILE) * div_up(ends[0], TILE // 2) * prod(convolution.kernel)
-    num_shared = num_tiles % num_multiprocessors
-    parts = min(num_multiprocessors // num_shared, convolution.num_positions // POSITIONS_OF_HALF_TILE)
-    return parts * num_shared * TILE_BYTES // 2 if parts > 1 else 0
-
-
-def _parts_of_last_wave(convolution: Convolution, num_tiles: int, num_multiprocessors: int) -> int:
-    splits = min(num_multiprocessors // max(num_tiles, 1), convolution.num_positions // POSITIONS_OF_LAST_PART)
-    return splits * num_tiles if splits > 1 else 0
+    most_parts = convolution.num_positions // POSITIONS_OF_HALF_TILE
+    return TILE_BYTES // 2 * num_sums(num_tiles, num_multiprocessors, most_parts=most_parts)
 
 
 def _most_splits(convolution: Convolution, num_tiles: int) -> int:
